@@ -1,4 +1,4 @@
-//! What the management calls return and take.
+//! Arguments and results of the management calls.
 
 mod dead_letter;
 mod instance_query;
@@ -105,7 +105,7 @@ pub struct PruneOptions {
     pub completed_before: Option<u64>,
 }
 
-/// What a delete removed.
+/// Counts of the rows that a delete removed.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct DeleteInstanceResult {
     /// Instances.
@@ -118,7 +118,7 @@ pub struct DeleteInstanceResult {
     pub queue_messages_deleted: u64,
 }
 
-/// What a prune removed.
+/// Counts of the rows that a prune removed.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct PruneResult {
     /// Instances visited.

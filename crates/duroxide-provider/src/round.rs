@@ -42,7 +42,7 @@ pub struct NextExecution {
     pub start: WorkItem,
 }
 
-/// A timer by what created it.
+/// Identifies a timer by the event that created it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduledTimerIdentifier {
     /// The instance.

@@ -79,7 +79,7 @@ pub fn compare_all(one: &mut Subject, others: &mut [&mut Subject], numbers: &[u6
     }
 }
 
-/// Panics with the first lines in which two texts differ, and what stands in front of them.
+/// Panics with the first lines in which two texts differ, and the lines before them.
 fn assert_same(one: &str, other: &str, at: impl Fn() -> String) {
     if one == other {
         return;

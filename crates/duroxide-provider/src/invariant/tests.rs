@@ -1,4 +1,4 @@
-//! Each invariant finds the damage it is for, and says nothing of a healthy store.
+//! Each invariant finds its damage, and reports nothing of a healthy store.
 
 use duroxide_core::{EventKind, Timestamp};
 

@@ -17,7 +17,7 @@ use crate::{
 /// An instance, or the mailbox of one that was never started. Its executions and queue items are records of their own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InstanceRecord {
-    /// The row. Its route is beside it.
+    /// The row, without its route.
     #[serde(flatten)]
     pub row: InstanceRow,
     /// The route, which a claim must accept.
@@ -71,7 +71,7 @@ pub struct ActivityRecord {
 }
 
 impl ActivityRecord {
-    /// The record of an activity that nobody has claimed. Whoever loads it finds its instance and lane.
+    /// The record of an activity that was never claimed. Loading it fills in instance and lane.
     pub fn new(number: u64, activity: ActivityRow) -> Self {
         Self { row: QueuedActivity::new(number, 0, LaneId::default(), &activity), activity }
     }
@@ -82,7 +82,7 @@ impl ActivityRecord {
 pub struct DeadLetterRecord {
     /// Its number.
     pub number: u64,
-    /// The row. The lane of an activity is beside it.
+    /// The row, without the lane of an activity.
     #[serde(flatten)]
     pub row: DeadLetterRow,
     /// The lane of an activity.

@@ -38,8 +38,8 @@ proptest! {
     }
 }
 
-/// 16.10: a claim whose bound is used up by rows that it cannot decode goes on behind them. Nobody else would wake the
-/// instance, because it is ready.
+/// 16.10: a claim whose bound is used up by rows that it cannot decode goes on behind them. No later event would wake
+/// the instance, because it is ready.
 #[test]
 fn a_claim_goes_on_behind_rows_that_it_cannot_decode() {
     for mut s in [Scenario::new(MemoryEngine::default()), Scenario::new(ModelEngine::default())] {
@@ -58,7 +58,7 @@ fn a_claim_goes_on_behind_rows_that_it_cannot_decode() {
     }
 }
 
-/// Other processes would have nothing to do if the one that stores all starts claimed them, too.
+/// Other processes would be idle if the process that stores all starts also claimed them.
 #[test]
 fn a_transaction_claims_its_share_of_the_instances_that_it_begins() {
     for (processes, shares) in [(1, [7, 0]), (2, [3, 4]), (3, [2, 5]), (9, [1, 6])] {
@@ -79,7 +79,7 @@ fn a_transaction_claims_its_share_of_the_instances_that_it_begins() {
     }
 }
 
-/// A random test proves nothing about what it never reaches.
+/// A random test proves nothing about operations that it never reaches.
 #[test]
 fn the_random_driver_reaches_what_matters() {
     let mut reached = BTreeMap::<&'static str, usize>::new();
@@ -130,7 +130,7 @@ const FACTS: [&str; 19] = [
     "many executions",
 ];
 
-/// What claims have left in the mailboxes.
+/// Messages that claims have left in the mailboxes.
 fn claimed(seen: &Observation, snapshot: &StoreSnapshot) -> Vec<&'static str> {
     let mut facts = Vec::new();
     let mut note = |holds: bool, fact| facts.extend(holds.then_some(fact));

@@ -1,8 +1,8 @@
 //! The one list of the methods of [`Provider`](crate::Provider) and [`ProviderAdmin`](crate::ProviderAdmin).
 //!
-//! The traits have docs and default bodies; the list has what code around them is made of. A test compares the two.
+//! The traits have docs and default bodies; macros build forwarding code from the list. A test compares the two.
 
-/// The types in the list, and what an impl of the traits needs.
+/// The types in the list, and the imports that an impl of the traits needs.
 #[doc(hidden)]
 pub mod signatures {
     pub use std::{
@@ -25,7 +25,8 @@ pub mod signatures {
     };
 }
 
-/// The operation that a call of this method counts as. Two methods that do the same for the caller are one operation.
+/// The operation that a call of this method counts as. Two methods with the same effect for the caller are one
+/// operation.
 pub fn operation_of(method: &'static str) -> &'static str {
     match method {
         "commit_round_ref" => "commit_round",

@@ -27,13 +27,13 @@ enum Candidate {
     /// Nothing of it could be handed out. Undecodable messages were hidden; if something else is visible behind it,
     /// the instance is ready again.
     Unfit,
-    /// There is no such instance.
+    /// No instance has this id.
     Gone,
     /// The instance may be poison and no slot is free: the claim stops in front of it.
     MustWait,
 }
 
-/// The decodable messages of a claim, in the order of delivery, and what they say.
+/// The decodable messages of a claim, in the order of delivery, with their items.
 struct ClaimedMessages {
     messages: Vec<QueuedMessage>,
     items: Vec<WorkItem>,
@@ -48,7 +48,7 @@ impl<T: Tables> Rules<T> {
         fetch: &InstanceFetch,
         nonce: u128,
     ) -> Rows<Claimed<OrchestrationClaim>> {
-        // Once for each claim: what this claim makes stray is left to the next.
+        // Once for each claim: mailboxes that this claim makes stray are left to the next.
         let mut claimed = Claimed { dead_letters: self.bury_strays()?, ..Claimed::default() };
         let mut gone = BTreeSet::new();
         while claimed.items.len() < fetch.max {
@@ -85,7 +85,7 @@ impl<T: Tables> Rules<T> {
         wanted: usize,
         held_back: &mut HeldBack,
     ) -> Rows<Vec<u64>> {
-        // Each look skips the same items again, so only the last look counts.
+        // Each pass skips the same items again, so only the last pass counts.
         *held_back = HeldBack::default();
         let limit = wanted.saturating_add(1);
         let mut found = Vec::new();
@@ -309,8 +309,8 @@ impl<T: Tables> Rules<T> {
     }
 }
 
-/// Name and version of an instance that was never named, out of the first event of its execution. Both are empty if there is no such event, or it is
-/// none that begins an execution.
+/// Name and version of an instance that was never named, out of the first event of its execution. Both are empty without such an
+/// event, or if it does not begin an execution.
 pub fn identity_in_event(first: Option<&str>) -> (String, Option<String>) {
     let event = first.and_then(|data| serde_json::from_str::<Event>(data).ok());
     let Some(EventKind::OrchestrationStarted { name, version, .. }) = event.map(|event| event.kind) else {
@@ -319,7 +319,7 @@ pub fn identity_in_event(first: Option<&str>) -> (String, Option<String>) {
     (name, Some(version))
 }
 
-/// A `ContinueAsNew` outranks a client's start whatever their order (2.3).
+/// A `ContinueAsNew` outranks a client's start in any order (2.3).
 fn identity_of_start(items: &[WorkItem]) -> Option<(String, Option<String>)> {
     let continued = items.iter().find(|item| matches!(item, WorkItem::ContinueAsNew { .. }));
     let start = continued.or_else(|| items.iter().find(|item| start_target(item).is_some()))?;

@@ -1,4 +1,4 @@
-//! Operations of the holder of an instance lock, beside committing a round.
+//! Operations of the holder of an instance lock, except committing a round.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ impl<T: Tables> Rules<T> {
         Ok(Answer::Done)
     }
 
-    /// Gives a batch back. Only the token counts, not the lease: nobody else holds these rows.
+    /// Gives a batch back. Only the token counts, not the lease: no other claim can hold these rows.
     pub(super) fn abandon_instance(
         &mut self,
         token: &str,

@@ -19,6 +19,6 @@ pub const REMOVED_ROWS_MAX: usize = 300;
 pub const REMOVED_BYTES_MAX: usize = 4 << 20;
 /// How long a message waits for an instance that was never started.
 pub const ORPHAN_MESSAGE_TTL_DEFAULT: Duration = Duration::from_secs(60);
-/// How long a node's row stays that nobody renews. Long after its leases: a row says little, and a node that was only
-/// stopped goes on where it was.
+/// How long a node's row is kept after its last renewal. Longer than any lease, so that a suspended process can
+/// continue as the same node.
 pub const NODE_FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);

@@ -38,7 +38,7 @@ impl From<StoreFailure> for ApplyError {
     }
 }
 
-/// An operation that cannot be done, whatever the store's health. Always a permanent error to the caller.
+/// An operation that the rules refuse on a healthy store. Always a permanent error to the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -62,7 +62,7 @@ pub enum Refusal {
         /// The item's kind.
         kind: &'static str,
     },
-    /// There is no such instance.
+    /// No instance has this id.
     InstanceNotFound {
         /// The id.
         instance: String,
@@ -84,7 +84,7 @@ pub enum Refusal {
         /// The child.
         child: String,
     },
-    /// There is no such dead letter.
+    /// No dead letter has this number.
     DeadLetterNotFound {
         /// The id.
         id: String,

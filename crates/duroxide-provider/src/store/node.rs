@@ -11,7 +11,7 @@ pub struct NodeRow {
     pub name: String,
     /// The owners of sessions that end with it.
     pub session_owners: Vec<String>,
-    /// What it can do, as JSON.
+    /// The capability of the node, as JSON.
     pub capability: String,
 }
 
@@ -38,6 +38,6 @@ pub struct StoredNode {
     pub started_at: Timestamp,
     /// When it was last renewed.
     pub seen_at: Timestamp,
-    /// What it can do, as JSON.
+    /// The capability of the node, as JSON.
     pub capability: String,
 }

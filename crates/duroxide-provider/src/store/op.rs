@@ -86,8 +86,9 @@ pub enum Op {
         /// Sessions without activity for this long are left alone.
         idle_timeout: Duration,
     },
-    /// [`Provider::cleanup_orphaned_sessions`](crate::Provider::cleanup_orphaned_sessions): sessions whose lease has ended and that no
-    /// queued activity needs. How long they were idle does not matter: the lease of an idle session is not renewed.
+    /// [`Provider::cleanup_orphaned_sessions`](crate::Provider::cleanup_orphaned_sessions): sessions whose lease has ended
+    /// and that no queued activity needs. How long they were idle does not matter: the lease of an idle session is not
+    /// renewed.
     CleanupSessions,
     /// [`Provider::set_max_attempts`](crate::Provider::set_max_attempts).
     SetMaxAttempts(u32),
@@ -112,14 +113,14 @@ pub enum Op {
     Prune {
         /// The instance.
         instance: String,
-        /// What is kept.
+        /// The executions to keep.
         options: PruneOptions,
     },
     /// [`ProviderAdmin::prune_executions_bulk`](crate::ProviderAdmin::prune_executions_bulk).
     PruneBulk {
         /// The instances.
         filter: InstanceFilter,
-        /// What is kept.
+        /// The executions to keep.
         options: PruneOptions,
     },
     /// Goes on with a delete or prune that has left rows to remove. An unknown task is done.
@@ -139,8 +140,8 @@ pub enum Op {
     },
     /// [`Provider::join_node`](crate::Provider::join_node).
     JoinNode(NodeRow),
-    /// These nodes are still there. One whose row is gone was taken for dead, and gets its row and its number again. Rows
-    /// that nobody has renewed for [`NODE_FORGOTTEN_AFTER`] go away.
+    /// Heartbeats of these nodes. A node without a row was ended by mistake, and gets its row and its number again. Rows
+    /// that were not renewed for [`NODE_FORGOTTEN_AFTER`] are deleted.
     ///
     /// [`NODE_FORGOTTEN_AFTER`]: super::bounds::NODE_FORGOTTEN_AFTER
     RenewNodes {
@@ -175,7 +176,7 @@ impl Readies {
 }
 
 impl Op {
-    /// Whether clients may wait for what it changes, in this process or in another one.
+    /// Whether clients, in this process or in another one, may wait for its changes.
     pub fn is_watched(&self) -> bool {
         self.profile().watched.is_watched()
     }
@@ -221,7 +222,7 @@ impl Unfinished {
 /// The answer to an operation.
 #[derive(Debug, Clone)]
 pub enum Answer {
-    /// Nothing beside success.
+    /// Success without a value.
     Done,
     /// The message was the start of an instance that was not there before, not even as a mailbox.
     Begun,
@@ -230,12 +231,12 @@ pub enum Answer {
     Found(StoredStart),
     /// Nothing was queued, because as many messages of clients wait in the mailbox as the operation allows.
     MailboxFull,
-    /// A round was committed to this instance; its watchers are told.
+    /// A round was committed to this instance; its watchers are notified.
     RoundCommitted {
         /// The instance.
         instance: String,
-        /// If the round ended the instance, what the engine knows of that without another read. Whoever watches is told
-        /// the end with it, and need not read; with `None` they read.
+        /// If the round ended the instance, the end, if the engine has it without another read. Watchers get it and
+        /// need not read; with `None` they read.
         ended: Option<Ended>,
     },
     /// An activity's lock was renewed.

@@ -1,4 +1,4 @@
-//! `StoreReader`: what clients and operators read from an engine.
+//! `StoreReader`: the reads of clients and operators.
 
 pub mod methods;
 
@@ -17,7 +17,7 @@ use crate::{
 ///
 /// An instance is *known* if it has a row with a name, or history. It is *pending* while it is not known and its start is
 /// queued, visible or not. Any other mailbox (messages for an instance that was never started) is invisible to every
-/// read; a pending instance is visible only to those reads that say so.
+/// read; a pending instance is visible only to the reads that mention it.
 pub trait StoreReader {
     /// Whether a read of many costs about as much as a read of one, as over a network. Then callers share their reads;
     /// otherwise each of them would wait for the reads of the others.
@@ -31,7 +31,7 @@ pub trait StoreReader {
     /// History of an execution and the key-value state that earlier executions left, in one state.
     fn load(&mut self, instance: &str, execution_id: u64) -> Result<StoredExecution, StoreFailure>;
 
-    /// The same for several executions, in their order. A store that pays for each call reads all at once.
+    /// Like [`Self::load`] for several executions, in their order. A store with a cost per call reads all at once.
     fn load_all(&mut self, executions: &[(String, u64)]) -> Result<Vec<StoredExecution>, StoreFailure> {
         executions.iter().map(|(instance, execution_id)| self.load(instance, *execution_id)).collect()
     }
@@ -47,10 +47,10 @@ pub trait StoreReader {
     /// Like [`Self::status`]; a pending instance is at its first execution.
     fn status_or_pending(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure>;
 
-    /// What an instance is.
+    /// Name, version and parent of an instance.
     fn descriptor(&mut self, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure>;
 
-    /// What several instances are, in their order. A store that pays for each call reads all at once.
+    /// Like [`Self::descriptor`] for several instances, in their order. A store with a cost per call reads all at once.
     fn descriptors(&mut self, instances: &[String]) -> Result<Vec<Option<StoredDescriptor>>, StoreFailure> {
         instances.iter().map(|instance| self.descriptor(instance)).collect()
     }
@@ -90,8 +90,8 @@ pub trait StoreReader {
         running_too: bool,
     ) -> Result<Vec<String>, StoreFailure>;
 
-    /// Whether at least this many visible-at-once messages without an idempotency key, starts aside, are queued for an
-    /// instance or a mailbox: what clients sent to it.
+    /// Whether at least this many visible-at-once messages without an idempotency key, other than starts, are queued
+    /// for an instance or a mailbox: messages of clients.
     fn mailbox_holds(&mut self, instance: &str, at_least: u64) -> Result<bool, StoreFailure>;
 
     /// The executions of an instance, ascending.
@@ -147,21 +147,21 @@ pub trait StoreReader {
         max: usize,
     ) -> Result<Vec<ReadyActivity>, StoreFailure>;
 
-    /// What is queued for an instance or a mailbox, by index. `now` is the caller's time; a store with a clock of its own
-    /// goes by that.
+    /// The queued rows of an instance or a mailbox, by index. `now` is the caller's time; a store with a clock of its own
+    /// uses that.
     fn queued_work(&mut self, instance: &str, now: Timestamp) -> Result<Option<QueuedWork>, StoreFailure>;
 
     /// Counts of known instances, in one pass over them. An instance without a stored name counts under an empty one.
     fn instance_summary(&mut self, request: &SummaryRequest) -> Result<InstanceSummary, StoreFailure>;
 
-    /// What is ready, held or waits for a time, by the indexes of these. `now` as with [`Self::queued_work`].
+    /// Counts of ready, locked and delayed items, read from their indexes. `now` as with [`Self::queued_work`].
     fn queue_summary(&mut self, now: Timestamp) -> Result<QueueSummary, StoreFailure>;
 
     /// Everything, for invariant checks and comparisons. Not for production use.
     fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure>;
 }
 
-/// What an instance needs of the node that takes it.
+/// The capability that an instance needs of a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 pub struct InstanceNeeds {
     /// The orchestration, as far as it is known.
@@ -175,9 +175,9 @@ pub struct InstanceNeeds {
 /// The duroxide version that a running execution is pinned to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunningVersion {
-    /// As the round said that began it.
+    /// Stored by the round that began the execution.
     Pinned(VersionTriple),
-    /// No round said it, as in stores of older versions. The first event is stamped with it.
+    /// Not stored, as in stores of older versions. The first event carries the version.
     Unpinned {
         /// The first event.
         first_event: String,
@@ -189,7 +189,7 @@ pub enum RunningVersion {
 pub struct ReadyInstance {
     /// Its id.
     pub instance: String,
-    /// What it needs.
+    /// The capability that the items need.
     pub needs: InstanceNeeds,
     /// Since when its oldest message has waited: it was enqueued or became due then, whichever is later.
     pub since: Timestamp,
@@ -249,7 +249,7 @@ impl StoredStatus {
     };
 }
 
-/// What an instance is.
+/// Name, version and parent of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredDescriptor {
     /// The first event of the current execution, which holds name, version and parent.

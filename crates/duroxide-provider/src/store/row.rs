@@ -1,5 +1,4 @@
-//! Messages, activities and events as a store keeps them: the public JSON, and beside it the few values a store
-//! may look at.
+//! Messages, activities and events as a store keeps them: the public JSON, and the few values that a store may read.
 
 pub(super) mod intake;
 
@@ -10,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Refusal;
 
-/// How the JSON of a cancellation begins: what a store may know of it without decoding it.
+/// The prefix of the JSON of a cancellation, by which a store recognizes it without decoding.
 pub const CANCELLATION: &str = "{\"CancelInstance\":";
 
 /// From this many bytes of JSON on an item is large: a store that keeps it beside its JSON has to bound how much it keeps.
@@ -67,7 +66,7 @@ pub struct MessageRow {
 pub enum MessageKind {
     /// `StartOrchestration`: makes an instance without history fetchable.
     Start,
-    /// `ContinueAsNew`: the same for the next execution.
+    /// `ContinueAsNew`: starts the next execution.
     ContinueAsNew,
     /// `QueueMessage`: kept in order behind hidden ones; a dead letter at the next claim if the instance does not exist.
     Queue,
@@ -200,7 +199,7 @@ fn visibility(item: &WorkItem, delay: Option<Duration>) -> Visibility {
     Visibility::At(*fire_at_ms)
 }
 
-/// The key of semantics 16.14; `None` for what clients send, which is never deduplicated.
+/// The key of semantics 16.14; `None` for messages of clients, which are never deduplicated.
 pub(crate) fn idempotency_key(item: &WorkItem) -> Option<String> {
     match item {
         WorkItem::ActivityCompleted { execution_id, id, .. } => Some(format!("AC/{execution_id}/{id}")),

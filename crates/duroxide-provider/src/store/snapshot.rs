@@ -1,4 +1,4 @@
-//! The whole content of a store as plain values, in a fixed order, whatever the engine.
+//! The whole content of a store as plain values, in the same order for every engine.
 
 mod copy;
 

@@ -2,7 +2,7 @@
 
 use duroxide_core::{Event, EventRole, KeyValueChange};
 
-/// A change that an event makes beside the history.
+/// A change of state that an event makes besides its entry in the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StateChange {
     /// The custom status.

@@ -41,7 +41,7 @@ impl Scenario {
         }
     }
 
-    /// Tells a story whose histories no engine would make.
+    /// Allows histories in this story that a runtime would not write.
     #[must_use]
     pub fn without_invariants(mut self) -> Self {
         self.checked = false;
@@ -87,7 +87,7 @@ impl Scenario {
         self.transact(Batch { clock_set_forward: Some(time), ..Batch::default() });
     }
 
-    /// Makes visible what has become due.
+    /// Promotes due rows.
     pub fn promote(&mut self) {
         self.transact(Batch { promote: true, ..Batch::default() });
     }
@@ -149,7 +149,7 @@ impl Scenario {
         self.commit_round(claim, turn.round())
     }
 
-    /// Commits a turn under a claim. Returns what the engine says of the end, if the turn was one.
+    /// Commits a turn under a claim. Returns the end that the engine reports, if the turn ended the instance.
     pub fn commit_end(&mut self, claim: &OrchestrationClaim, turn: Turn) -> Option<Ended> {
         let round = PreparedRound::new(&claim.lock_token, &turn.round()).unwrap();
         match self.apply(&Op::CommitRound(Box::new(round))).unwrap() {

@@ -1,4 +1,4 @@
-//! An engine under random steps, and what it is seen to do.
+//! An engine under random steps, and its observed results.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -104,7 +104,7 @@ pub enum Step {
     },
 }
 
-/// What a step led to, without what may differ between engines.
+/// The result of a step, without the parts that may differ between engines.
 #[derive(Debug, Default)]
 pub struct Observation {
     /// Claimed instances; tokens and incarnations are blank here and in activities.
@@ -113,7 +113,7 @@ pub struct Observation {
     pub activities: Vec<WorkClaim>,
     /// Rows that became dead letters.
     pub buried: Vec<DeadLetterNote>,
-    /// What a claim passed over.
+    /// The items that a claim skipped.
     pub held_back: HeldBack,
     /// The answer to an operation, or why it was refused.
     pub answer: Option<Result<String, String>>,
@@ -155,7 +155,7 @@ impl Subject {
         }
     }
 
-    /// Takes a step. What is due is promoted before it and after it.
+    /// Takes a step. Due rows are promoted before it and after it.
     ///
     /// # Errors
     /// If the store fails.
@@ -230,7 +230,7 @@ impl Subject {
             Ok(answer) => {
                 check_told_end(&mut *self.engine, op, &answer);
                 let mut answer = self.finish(op, answer, handed_in)?;
-                // Engines may know more or less of an end without a read.
+                // Engines may report an end without a read or leave it to a read.
                 if let Answer::RoundCommitted { ended, .. } = &mut answer {
                     *ended = None;
                 }
@@ -332,7 +332,7 @@ impl Subject {
         Ok(snapshot)
     }
 
-    /// What all reads show, as text to compare engines by.
+    /// The answers of all reads as text, to compare engines.
     ///
     /// # Errors
     /// If the store fails.
@@ -352,7 +352,7 @@ impl Subject {
         seen += &format!("{:?}\n", reader.ready_instances(&|_| true, 9)?);
         seen += &format!("{:?}\n", reader.ready_activities(&|_, tag| tag.is_none(), 3)?);
         seen += &summaries(reader, self.now)?;
-        // Looks happen after every step; two of the queries at each are all of them soon.
+        // Every step is followed by reads; with two queries each time all of them are soon covered.
         let turn = self.steps % 64;
         for query in queries(self.now).iter().cycle().skip(2 * turn).take(2) {
             seen += &format!("{query:?}: {:?}\n", pages(reader, query)?);

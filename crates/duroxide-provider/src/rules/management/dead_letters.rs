@@ -1,4 +1,4 @@
-//! Rows that nobody could process. Nothing is ever deleted silently (16.10 to 16.12).
+//! Rows that no node could process. Nothing is ever deleted silently (16.10 to 16.12).
 
 use duroxide_core::WorkItem;
 

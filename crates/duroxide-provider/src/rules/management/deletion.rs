@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl<T: Tables> Rules<T> {
-    /// Deletes these instances. Unknown ids are passed over.
+    /// Deletes these instances. Unknown ids are ignored.
     pub(in crate::rules) fn delete_instances(
         &mut self,
         ids: &[String],
@@ -116,7 +116,7 @@ impl<T: Tables> Rules<T> {
     }
 
     /// Deletes the calls of a deleted parent that were not carried out yet: their children belong to the tree, although
-    /// there is nothing of them but a start. A turn that is about to make one loses its lock.
+    /// only their starts exist. A turn that is about to begin such a child loses its lock.
     fn delete_unborn(&mut self, task: u64, parent: &str, result: &mut DeleteInstanceResult) -> Rows<()> {
         for (child, call) in self.tables.calls_of(parent)? {
             // Without its row the child is being removed already.

@@ -53,8 +53,8 @@ pub struct InstanceRow {
     /// Its lost claims.
     #[serde(default)]
     pub losses: Losses,
-    /// The route, which a claim must accept to take the instance. Kept while it waits, so that waking it costs no look-up. Keys of routes mean
-    /// nothing outside their tables.
+    /// The route, which a claim must accept to take the instance. Kept while the instance waits, so that waking it costs no
+    /// lookup. Keys of routes mean nothing outside their tables.
     #[serde(skip)]
     pub route: Option<RouteId>,
     /// Whether and when the instance can be claimed.

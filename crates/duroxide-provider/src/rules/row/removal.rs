@@ -1,4 +1,4 @@
-//! What deleting and pruning see.
+//! The rows that deleting and pruning read.
 
 use duroxide_core::Timestamp;
 

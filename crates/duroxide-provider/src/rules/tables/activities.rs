@@ -21,7 +21,7 @@ pub trait ActivityTable {
     /// An activity.
     fn activity(&mut self, number: u64) -> Rows<Option<QueuedActivity>>;
 
-    /// An activity with what it is asked to do.
+    /// An activity with its item.
     fn activity_with_item(&mut self, number: u64) -> Rows<Option<(QueuedActivity, ActivityItem)>>;
 
     /// The number of an activity.

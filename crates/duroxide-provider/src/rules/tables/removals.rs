@@ -12,7 +12,7 @@ pub trait RemovalTable {
     /// The first removal of a task.
     fn first_removal(&mut self, task: u64) -> Rows<Option<Removal>>;
 
-    /// Ends a removal, all of whose rows are gone.
+    /// Ends a removal after its last row was removed.
     fn delete_removal(&mut self, removal: &Removal) -> Rows<()>;
 
     /// Inserts a task, or changes when others may go on with it.

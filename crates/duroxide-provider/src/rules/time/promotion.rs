@@ -1,4 +1,4 @@
-//! Promotes what has become due: timers, hidden rows, ended leases, messages that waited too long for their instance.
+//! Promotes due rows: timers, hidden rows, ended leases, messages that waited too long for their instance.
 
 use duroxide_core::Timestamp;
 

@@ -23,7 +23,7 @@ pub struct Batch<'a> {
     pub clock_set_forward: Option<Duration>,
     /// Operations.
     pub operations: Vec<Submitted<'a>>,
-    /// Whether to make visible what has become due.
+    /// Whether to promote due rows first.
     pub promote: bool,
     /// Fetches of instances that wait, oldest first.
     pub instance_fetches: Vec<WaitingFetch<'a, InstanceFetch>>,
@@ -101,7 +101,7 @@ pub enum NextWake {
 }
 
 impl NextWake {
-    /// This time, or an earlier one that is known.
+    /// This time, or an earlier known one.
     #[must_use]
     pub fn at_latest(self, time: Timestamp) -> Self {
         match self {
@@ -127,7 +127,7 @@ impl Done {
     }
 }
 
-/// Why a batch had no effect, or none that anyone knows of.
+/// Why a batch had no effect, or an unknown one.
 #[derive(Debug, Clone)]
 pub enum Fault {
     /// One part of the batch broke. Nothing happened; the rest may be carried out without that part.
@@ -196,7 +196,7 @@ pub enum BatchPart {
     Leases,
     /// An operation, by its index.
     Operation(usize),
-    /// Some operation: the commit was refused, and the store does not say for which.
+    /// Some operation: the commit was refused, and the store does not report for which.
     SomeOperation,
     /// The promotion.
     Promotion,

@@ -101,7 +101,7 @@ impl ModelEngine {
     }
 
     /// Deletes the calls of deleted parents that were not carried out yet: their children belong to the tree, although
-    /// there is nothing of them but a start. A turn that is about to make one loses its lock.
+    /// only their starts exist. A turn that is about to begin such a child loses its lock.
     fn delete_unborn(&mut self, parents: &[String], result: &mut DeleteInstanceResult) {
         let is_theirs = |key: &String| {
             calling_parent(key).is_some_and(|parent| parents.iter().any(|deleted| deleted == parent))

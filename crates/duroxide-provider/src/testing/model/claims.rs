@@ -40,7 +40,7 @@ impl ModelEngine {
         notes
     }
 
-    /// Queue messages do not wait for an instance that nobody started.
+    /// Queue messages do not wait for an instance that was never started.
     fn bury_strays(&mut self) -> Vec<DeadLetterNote> {
         let mut notes = Vec::new();
         let strays = self.instances.iter().filter(|(_, instance)| instance.is_stray);

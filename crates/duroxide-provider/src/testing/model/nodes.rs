@@ -1,4 +1,4 @@
-//! Nodes: who claims, and what becomes free when one of them is gone.
+//! Nodes: which claims they hold, and how these are released when a node ends.
 
 use duroxide_core::Timestamp;
 
@@ -91,7 +91,7 @@ impl ModelEngine {
         }
     }
 
-    /// Changes what is counted of a claim, and returns it.
+    /// Changes the losses of a claim, and returns them.
     fn count_losses(&mut self, claim: &ClaimToken, change: impl FnOnce(&mut Losses)) -> Losses {
         match claim {
             ClaimToken::Instance(token) => {

@@ -54,7 +54,7 @@ fn scheduled(s: &mut Scenario) {
     s.run_first_turn(Turn::first("a").activity(), &start("a"));
 }
 
-/// What the instance is told of a stopped activity.
+/// The messages that the instance gets of a stopped activity.
 fn told(s: &mut Scenario) -> Vec<String> {
     let messages = s.claim().map(|claim| claim.messages).unwrap_or_default();
     let text = |message: &WorkItem| match message {
@@ -96,7 +96,7 @@ pub fn the_holder_of_an_activity_is_told_of_a_stop(mut s: Scenario) {
     assert_eq!(told(&mut s), ["ActivityCompleted"]);
 }
 
-/// 7.3, 16.1: whoever claims it next knows that it must not run again.
+/// 7.3, 16.1: the next claim carries the request, so that it does not run again.
 pub fn an_activity_whose_holder_is_gone_keeps_its_stop(mut s: Scenario) {
     scheduled(&mut s);
     let first = s.work().unwrap();
@@ -220,7 +220,7 @@ pub fn attempted_activities_are_claimed_only_into_free_slots(mut s: Scenario) {
     assert_eq!(ids(&s.work_all(&with_slots(1)).items), [1, 2]);
 }
 
-/// A11: nobody asks whether the instance exists
+/// A11: a store does not check whether the instance exists.
 pub fn an_activity_of_nobody_is_delivered(mut s: Scenario) {
     s.send(&activity("nobody", 1));
     let work = s.work().unwrap();

@@ -69,7 +69,7 @@ pub fn a_tree_is_deleted_from_its_root(mut s: Scenario) {
     assert!(s.snapshot().instances.is_empty());
 }
 
-/// 19.1: the rows of a large tree may go later, but nobody finds them, and its ids are free at once.
+/// 19.1: the rows of a large tree may be removed later, but no read finds them, and its ids are free at once.
 pub fn a_large_tree_is_gone_with_the_first_step(mut s: Scenario) {
     family(&mut s);
     let event = |event_id| Event {
@@ -114,7 +114,8 @@ pub fn a_list_must_hold_all_children(mut s: Scenario) {
     assert_eq!(s.delete(&list(&["p", "c", "p"], true)).unwrap().instances_deleted, 2);
 }
 
-/// 19.1: a child belongs to the tree from the call on. Ids may hold slashes, so others' calls look alike.
+/// 19.1: a child belongs to the tree from the call on. Ids may hold slashes, so calls of other parents can have similar
+/// keys.
 pub fn calls_that_were_not_carried_out_are_deleted_with_their_parent(mut s: Scenario) {
     s.send(&start("p"));
     s.send(&start("p/1"));

@@ -1,4 +1,4 @@
-//! Rows that nobody can process.
+//! Rows that no node can process.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ pub fn an_undecodable_start_leaves_the_others_uncounted(mut s: Scenario) {
     assert!(s.instance("a").unwrap().lock.is_none());
 }
 
-/// 16.10, 16.11: what a claim leaves without a start becomes a dead letter at the next one.
+/// 16.10, 16.11: messages that a claim leaves without a start become dead letters at the next one.
 pub fn what_a_buried_start_leaves_is_buried_by_the_next_claim(mut s: Scenario) {
     s.apply(&Op::SetMaxAttempts(0)).unwrap();
     s.apply(&Op::EnqueueMessage(undecodable_message("a", MessageKind::Start))).unwrap();

@@ -1,4 +1,4 @@
-//! Nodes: what one holds is free for others when it is gone, and only then.
+//! Nodes: the locks of a node are released when it has ended, and only then.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -64,7 +64,7 @@ fn losses(lost: u32, blamed: u32) -> Option<Losses> {
     Some(Losses { lost, blamed })
 }
 
-/// S1.33: a lost claim is counted apart from one that was given back, which nobody dies of.
+/// S1.33: a lost claim is counted apart from one that was given back, which ended no process.
 pub fn lost_claims_are_counted_apart_from_abandoned_ones(mut s: Scenario) {
     s.send(&start("a"));
     s.send(&activity("c", 1));
@@ -87,7 +87,7 @@ pub fn lost_claims_are_counted_apart_from_abandoned_ones(mut s: Scenario) {
     assert_eq!(s.claim().unwrap().losses, losses(0, 0), "a turn that was committed did not kill");
 }
 
-/// S1.33: nobody waits for a lease because of a crash that cannot be pinned on one claim.
+/// S1.33: no claim waits for its lease after a crash that cannot be blamed on one claim.
 pub fn what_died_with_its_node_is_free_at_once_however_often(mut s: Scenario) {
     s.send(&start("a"));
     s.send(&activity("c", 1));
@@ -126,7 +126,7 @@ pub fn the_claim_that_ended_its_node_is_charged_alone(mut s: Scenario) {
     assert_eq!((late[0].attempt_count, late[0].losses), (2, losses(1, 1)));
 }
 
-/// S1.33: a claim that ends its node again is the killer. From then on nobody else is charged with anything.
+/// S1.33: a claim that ends its node a second time is to blame. From then on no other claim counts a loss.
 pub fn whoever_is_beside_a_known_killer_loses_nothing(mut s: Scenario) {
     s.send(&start("killer"));
     for (name, blamed) in [("first", 0), ("second", 1), ("third", 2)] {
@@ -203,7 +203,7 @@ pub fn what_a_dead_node_held_is_suspect(mut s: Scenario) {
     assert!(s.claim().is_some());
 }
 
-/// What was committed, given back or lost before is none of a dead node's any more.
+/// Items that were committed, given back or lost before do not belong to a dead node any more.
 pub fn only_live_leases_end_with_a_node(mut s: Scenario) {
     let dead = join(&mut s, "dead");
     for id in ["a", "b", "c"] {
@@ -222,7 +222,7 @@ pub fn only_live_leases_end_with_a_node(mut s: Scenario) {
     }
 }
 
-/// A commit that was on its way when its node was taken for dead is served if nobody came in between.
+/// A commit that was queued when its node was ended by mistake is served if no claim came in between.
 pub fn a_commit_handed_in_before_its_node_ended_is_served(mut s: Scenario) {
     let node = join(&mut s, "node");
     s.send(&start("a"));
@@ -256,7 +256,7 @@ pub fn the_sessions_of_a_dead_node_are_free(mut s: Scenario) {
     assert_eq!(s.session_work("a name of its own").unwrap().item, named.item);
 }
 
-/// S3.48: what nobody can take is ended by whoever finds it, past all filters.
+/// S3.48: an item that no node can take is claimed past all filters by the node that ends it.
 pub fn one_instance_or_activity_can_be_claimed_past_all_filters(mut s: Scenario) {
     s.send(&start("a"));
     s.send(&start("b"));
@@ -306,7 +306,7 @@ pub fn a_claim_counts_what_it_passes_over(mut s: Scenario) {
     assert_eq!(s.claim_all(&batch_fetch(5)).held_back, HeldBack::default());
 }
 
-/// D10: one table says who is there.
+/// D10: one table lists the nodes.
 pub fn nodes_are_listed_until_they_end(mut s: Scenario) {
     let first = join(&mut s, "first");
     let second = join(&mut s, "second");
@@ -319,7 +319,7 @@ pub fn nodes_are_listed_until_they_end(mut s: Scenario) {
     assert!(join(&mut s, "third") > second, "a number is never used again");
 }
 
-/// A row whose node nobody can see, such as that of a copied file, does not stay for ever.
+/// A row without a process, such as that of a copied file, does not stay for ever.
 pub fn a_node_that_nobody_renews_is_forgotten(mut s: Scenario) {
     join(&mut s, "quiet");
     join(&mut s, "busy");
@@ -333,7 +333,7 @@ pub fn a_node_that_nobody_renews_is_forgotten(mut s: Scenario) {
     assert_eq!(names(&mut s), ["busy"]);
 }
 
-/// D10: a node that was taken for dead is there again under its number, so that what it claims does not outlive it.
+/// D10: a node that was ended by mistake gets its row and number again, so that its claims end with it.
 pub fn a_node_that_was_taken_for_dead_gets_its_number_again(mut s: Scenario) {
     let cut_off = join(&mut s, "cut off");
     let other = join(&mut s, "other");
@@ -341,7 +341,7 @@ pub fn a_node_that_was_taken_for_dead_gets_its_number_again(mut s: Scenario) {
     s.send(&start("b"));
     s.send(&routed_activity("a", 1, None, Some("s")));
     end(&mut s, "cut off");
-    // It does not know, and goes on.
+    // The node does not notice, and goes on.
     assert_eq!(s.claim_all(&turns_of(cut_off, 1)).items.len(), 1);
     renew_as(&mut s, cut_off, "cut off");
     assert_eq!(names(&mut s), ["cut off", "other"]);

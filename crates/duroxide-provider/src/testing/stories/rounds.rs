@@ -1,4 +1,4 @@
-//! What a commit stores.
+//! The rows that a commit stores.
 
 use duroxide_core::EventKind;
 use semver::Version;
