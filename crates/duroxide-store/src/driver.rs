@@ -78,7 +78,7 @@ pub enum Idle {
     Closed,
 }
 
-/// The parts of a driver beside its engine.
+/// The parts of a driver besides its engine.
 pub(crate) struct DriverParts {
     pub(crate) machine: Machine,
     pub(crate) inbox: mpsc::Receiver<Request>,

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::submit::EnqueuePermit;
 
-/// One operation with the caller who waits for its answer. A pointer, because jobs move from queue to queue.
+/// One operation with the caller that waits for its answer. A pointer, because jobs move from queue to queue.
 #[derive(Debug)]
 pub(crate) struct Job {
     parts: Box<JobParts>,
@@ -41,7 +41,7 @@ impl Job {
         )
     }
 
-    /// A job that nobody waits for.
+    /// A job without a waiting caller.
     pub(crate) fn unattended(op: Op, handed_in: Timestamp) -> Self {
         Self { parts: Box::new(JobParts { op, handed_in, reply: None, enqueue_permit: None }) }
     }

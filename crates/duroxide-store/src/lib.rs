@@ -1,7 +1,7 @@
 //! Serves a synchronous store engine as a provider.
 //!
-//! A [`StoreEngine`](duroxide_provider::store::StoreEngine) knows tables and transactions, and nothing of threads,
-//! clocks or waiting. This crate adds those, once for every engine:
+//! A [`StoreEngine`](duroxide_provider::store::StoreEngine) knows tables and transactions, but no threads, clocks or
+//! waiting. This crate adds those, once for every engine:
 //!
 //! * **Group commit.** One thread owns the engine. It applies all waiting operations in one transaction, then answers all
 //!   callers. No timer delays a batch; a lone caller commits at once.
@@ -16,7 +16,7 @@
 //! * The store thread: the `machine` holds the waiting requests and decides the next step, as a plain value. The `driver`
 //!   ([`StoreDriver`]) carries the step out on the engine. In production a `thread` runs the driver; a simulator runs it by
 //!   hand, in virtual time ([`StoreBuilder::stepped`]).
-//! * Beside it: `readers` with threads of their own, and `nodes`, which hold locks that end with their process.
+//! * Besides: `readers` with threads of their own, and `nodes`, which hold locks that end with their process.
 //!
 //! A provider made of this wraps a [`StoreProvider`] and implements the traits with
 //! [`impl_provider_by_delegation!`].

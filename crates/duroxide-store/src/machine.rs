@@ -51,7 +51,7 @@ const READS_MAX: usize = 64;
 pub(crate) enum Step {
     /// Reopen the store after a commit with unknown outcome.
     Reopen,
-    /// Answer everyone who waits with an error: the store is not open.
+    /// Answer all waiting callers with an error: the store is not open.
     Refuse,
     /// Ask when the store has something due next.
     AskNextWake,
@@ -59,7 +59,7 @@ pub(crate) enum Step {
     PollForChanges,
     /// End dead nodes, and renew the rows of our own.
     TendNodes,
-    /// Answer the fetches whose time is up.
+    /// Answer the fetches whose deadline has passed.
     Expire,
     /// Run some reads.
     Read,
@@ -372,8 +372,8 @@ impl Machine {
         self.try_again_at = now.saturating_add(UPKEEP_PAUSE);
     }
 
-    /// The store was polled for changes by other processes. Items that became ready are reported separately. `told` says that
-    /// the engine notifies this store of writes.
+    /// The store was polled for changes by other processes. Items that became ready are reported separately. With `told` the
+    /// engine notifies this store of writes.
     pub(crate) fn polled_for_changes(&mut self, changed: bool, told: bool, now: Timestamp) {
         if changed {
             self.wake = NextWake::Unknown;

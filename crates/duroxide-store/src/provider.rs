@@ -87,7 +87,8 @@ impl StoreProvider {
         self.query("snapshot", |reader| reader.snapshot()).await
     }
 
-    /// Reads on a reader, or between two transactions if there is none. For reads that the traits do not have.
+    /// Reads on a reader, or between two transactions if the store has no readers. For reads that the traits do not
+    /// have.
     ///
     /// # Errors
     /// That of the read; retryable if the store is closed.

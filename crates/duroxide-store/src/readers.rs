@@ -113,8 +113,8 @@ impl ReadQueue {
         }
     }
 
-    /// Waits for the next read; with `shared`, joins all waiting reads that one call can make. `None` when the queue is closed and
-    /// empty.
+    /// Waits for the next read; with `shared`, joins all waiting reads that one call can make. `None` when the queue is
+    /// closed and empty.
     fn next(&self, shared: bool) -> Option<Read> {
         let mut state = self.lock();
         loop {
@@ -140,7 +140,7 @@ impl ReadQueue {
     }
 }
 
-/// A read with the callers who wait for it.
+/// A read with the callers that wait for it.
 pub(crate) enum Read {
     One(Box<RunRead>),
     Statuses(SharedRead<Statuses>),
@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    /// A read of nothing, and where it is told that it was made.
+    /// An empty read, and the receiver of its answer.
     fn read() -> (Read, oneshot::Receiver<Result<(), StoreFailure>>) {
         Read::new("test".into(), |_| Ok(()))
     }
@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    /// Q1: what is broken concerns one instance.
+    /// Q1: the damage concerns one instance.
     #[test]
     fn what_cannot_be_read_of_one_instance_does_not_keep_the_others_from_theirs() {
         let mut engine = OneUnreadable(MemoryEngine::default());

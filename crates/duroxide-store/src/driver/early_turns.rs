@@ -28,7 +28,7 @@ pub(super) struct OpenTransaction<'a> {
 
 struct State<'a> {
     machine: &'a mut Machine,
-    /// The tokens of claims whose rounds have not come.
+    /// The tokens of claims whose rounds have not arrived.
     awaited: HashSet<String>,
     result: EarlyRounds,
 }

@@ -216,8 +216,9 @@ impl StoreDriver {
         self.machine.lost(failure, later, now);
     }
 
-    /// Carries out operations in one commit. With `serves`, also promotes due rows and serves the waiting fetches, whose turns may
-    /// run early. Returns the result, and the rounds of early turns; the answers of these are the last ones of the result.
+    /// Carries out operations in one commit. With `serves`, also promotes due rows and serves the waiting fetches, whose
+    /// turns may run early. Returns the result, and the rounds of early turns; the answers of these are the last ones of the
+    /// result.
     fn run_batch(
         &mut self,
         jobs: &[Job],

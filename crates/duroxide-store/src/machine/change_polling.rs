@@ -36,7 +36,7 @@ impl ChangePolling {
         self.at
     }
 
-    /// Polls as soon as possible: a caller must not miss what another process did just before.
+    /// Polls as soon as possible: a caller must see the writes that another process committed just before.
     pub(super) fn poll_soon(&mut self) {
         self.at = Timestamp::ZERO;
     }

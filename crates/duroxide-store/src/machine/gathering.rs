@@ -56,8 +56,8 @@ impl Gathering {
         self.arrived_at = now;
     }
 
-    /// Until when to wait for more than the `waiting` operations; `None` to commit now. `lacks_fetch`: a fetch was answered whose
-    /// caller is about to make the next one. Without that fetch, work that the operations make ready would need another
+    /// Until when to wait for more operations than the `waiting` ones; `None` to commit now. `lacks_fetch`: the caller of an
+    /// answered fetch is about to make the next one. Without that fetch, work that the operations make ready would need another
     /// transaction, or go to another process.
     pub(super) fn goes_on_until(
         &self,

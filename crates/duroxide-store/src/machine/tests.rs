@@ -20,7 +20,7 @@ fn at(millis: u64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-/// A machine that knows that nothing is due.
+/// A machine without due rows.
 fn idle_machine() -> Machine {
     let mut machine = Machine::new(StoreOptions { shared: false, ..StoreOptions::default() });
     assert_eq!(machine.next_step(at(0)), Step::AskNextWake);
@@ -83,7 +83,7 @@ impl Changing {
 struct Empty {
     /// How many claims were made.
     claims: usize,
-    /// Whether it says that nothing is left.
+    /// Whether it reports that no ready item is left.
     took_all: bool,
 }
 
@@ -170,7 +170,7 @@ fn an_operation_is_taken_at_once() {
     assert_eq!(machine.next_step(at(0)), Step::AskNextWake);
 }
 
-/// What a commit handed out comes back bit by bit: the first result waits for some others, and not for long.
+/// The results of claims of one commit arrive one by one: the first result waits for some others, and not for long.
 #[test]
 fn the_first_result_after_many_claims_waits_for_others() {
     let mut machine = idle_machine();
@@ -187,7 +187,7 @@ fn the_first_result_after_many_claims_waits_for_others() {
     assert_eq!(machine.next_step(at(12)), Step::Transact, "enough have come");
 }
 
-/// Without it, what the operations make ready would need another transaction, or go to another process.
+/// Without it, items that the operations make ready would need another transaction, or go to another process.
 #[test]
 fn operations_wait_for_the_fetch_that_a_dispatch_loop_is_about_to_make() {
     let mut machine = idle_machine();
@@ -221,7 +221,7 @@ fn a_fetch_is_tried_once_then_waits_for_its_deadline() {
     assert_eq!(machine.next_step(at(500)), Step::Sleep(None));
 }
 
-/// Even a fetch whose time is up is tried before it is answered with nothing.
+/// Even a fetch whose deadline has passed is tried before it is answered without items.
 #[test]
 fn nobody_leaves_before_the_store_was_asked() {
     let mut machine = idle_machine();
@@ -325,7 +325,7 @@ fn a_shared_store_is_looked_at_only_while_someone_waits() {
     assert_eq!(machine.next_step(at(0)), Step::Sleep(Some(at(50))));
 }
 
-/// D11: leases are looked at at once, not when something else is to be done.
+/// D11: leases are checked at once, not with the next transaction.
 #[test]
 fn a_clock_that_was_set_wants_a_transaction_of_its_own() {
     let mut machine = idle_machine();
@@ -340,8 +340,8 @@ fn a_clock_that_was_set_wants_a_transaction_of_its_own() {
     assert_eq!(machine.next_step(at(31_000)), Step::Sleep(None));
 }
 
-/// A fetch without free slots may have been held up by them, unless the engine says that nothing is left: that saves the
-/// next fetch its transaction.
+/// A fetch without free slots may have been held up by them, unless the engine reports that nothing is left: then the
+/// next fetch needs no transaction.
 #[test]
 fn a_fetch_after_one_that_left_nothing_asks_nothing() {
     for was_all in [false, true] {
@@ -353,7 +353,7 @@ fn a_fetch_after_one_that_left_nothing_asks_nothing() {
     }
 }
 
-/// A fetch that does not wait gets what operations make ready that were handed in before it, and what is due.
+/// A fetch that does not wait gets due items, and items made ready by operations that were submitted before it.
 #[test]
 fn a_fetch_does_not_expire_before_what_came_before_it() {
     let mut machine = idle_machine();
@@ -402,7 +402,7 @@ fn a_fetch_that_wants_nothing_by_now_waits_without_asking_the_store() {
     assert_eq!(transact_in_vain(&mut machine, false), 1);
 }
 
-/// What was attempted before is left where it is by a fetch that only prefetches.
+/// A fetch that only prefetches leaves items with earlier attempts.
 #[test]
 fn a_slot_that_became_free_makes_a_fetch_ask_the_store_again() {
     let mut machine = idle_machine();

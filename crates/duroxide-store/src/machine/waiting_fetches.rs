@@ -121,8 +121,7 @@ impl<F: QueueFetch> Default for WaitingFetches<F> {
 }
 
 impl<F: QueueFetch> WaitingFetches<F> {
-    /// Adds a fetch. `behind_ops` says that operations wait that were submitted before the fetch and may make items ready for
-    /// it.
+    /// Adds a fetch. With `behind_ops`, operations wait that were submitted before the fetch and may make items ready for it.
     pub(crate) fn push(&mut self, fetch: SubmittedFetch<F>, behind_ops: bool) {
         let SubmittedFetch { request, deadline, reply } = fetch;
         let number = self.next_number;
@@ -170,7 +169,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
         self.waiting.iter().map(|fetch| fetch.deadline).chain(self.refusals.next()).min()
     }
 
-    /// Answers fetches whose deadline has passed with nothing, and drops those whose caller has gone away.
+    /// Answers fetches whose deadline has passed without items, and drops those whose caller was dropped.
     pub(crate) fn expire(&mut self, now: Timestamp) {
         self.refusals.tell(now);
         for fetch in std::mem::take(&mut self.waiting) {
@@ -234,7 +233,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
     }
 
     /// All fetches whose caller waits, oldest first. `longer_by` extends their leases while transactions are slow, `prospect`
-    /// says which fetches can get something.
+    /// selects the fetches that can get an item.
     pub(crate) fn requests(
         &self,
         longer_by: impl Fn(Duration) -> Option<Duration>,

@@ -1,4 +1,4 @@
-//! The provider calls themselves: what is decoded, what is refused, what is told.
+//! The provider calls themselves: decoding, refusals, notifications.
 
 use std::{pin::pin, time::Duration};
 
@@ -32,8 +32,8 @@ fn a_fetch_of_corrupt_history_returns_what_can_be_read_and_says_what_cannot() {
     assert!(error.contains("instance a") && error.contains("execution 1"), "{error}");
 }
 
-/// C9, S3.35: rows that cannot even be read are told like events that cannot be decoded, so that attempts count and the
-/// instance ends as poison. What may be readable later is given back uncounted.
+/// C9, S3.35: unreadable rows are reported like undecodable events, so that attempts count and the instance ends as
+/// poison. Rows that may be readable later are given back uncounted.
 #[test]
 fn a_plain_fetch_of_an_unreadable_history_counts_its_attempts() {
     let mut f = fixture();
@@ -165,7 +165,7 @@ fn a_new_status_is_told_to_those_who_watch_its_instance() {
     assert!(poll(&mut b).is_pending());
 }
 
-/// A new instance whose first and last round this is.
+/// The only round of a new instance.
 fn only_round(instance: &str, status: Option<&str>) -> Round {
     let mut round = first_round(instance);
     round.worker_items.clear();
@@ -177,7 +177,7 @@ fn only_round(instance: &str, status: Option<&str>) -> Round {
     round
 }
 
-/// 20.2: who waits for an end hears with it all that a read would say.
+/// 20.2: a watcher gets the end with all values that a read would return.
 #[test]
 fn an_end_is_told_as_a_read_shows_it() {
     for status in [None, Some("all picked")] {
@@ -195,7 +195,7 @@ fn an_end_is_told_as_a_read_shows_it() {
     }
 }
 
-/// 20.2: what is told is committed. A round that the store refused, or nobody knows of, tells nothing.
+/// 20.2: watchers are notified of committed rounds only, not of refused ones or those with an unknown outcome.
 #[test]
 fn an_end_is_told_only_once_it_is_committed() {
     for (point, class) in [
@@ -215,7 +215,7 @@ fn an_end_is_told_only_once_it_is_committed() {
     }
 }
 
-/// B22: who waits for what was started here need not read first.
+/// B22: a caller that waits for an instance started here need not read first.
 #[test]
 fn what_was_begun_here_is_known_not_to_have_ended() {
     let mut f = fixture();
@@ -236,7 +236,8 @@ fn what_was_begun_here_is_known_not_to_have_ended() {
     assert!(!has_not_ended(&f, "c"), "it had a mailbox");
 }
 
-/// What others did is looked for while someone watches, and then told: a watch that knew too much is put right.
+/// Changes by other processes are polled for while a watch exists, and reported: a watch whose state is outdated is
+/// corrected.
 #[test]
 fn after_a_change_by_another_process_nothing_is_known_of_ends() {
     let mut f = fixture();
@@ -251,7 +252,7 @@ fn after_a_change_by_another_process_nothing_is_known_of_ends() {
     answer(&mut pin!(watch.changed()));
 }
 
-/// News that are kept back, because many watch, are news all the same.
+/// A notification that is delayed, because of many watches, is not lost.
 #[test]
 fn what_others_changed_counts_before_it_is_told() {
     let mut f = fixture();
@@ -266,7 +267,8 @@ fn what_others_changed_counts_before_it_is_told() {
     }
 }
 
-/// 8.5, 20.2: an execution that is continued, a custom status, a delete and what others did are told without an end.
+/// 8.5, 20.2: an execution that is continued, a custom status, a delete and changes by other processes are reported
+/// without an end.
 #[test]
 fn what_is_no_end_is_told_for_a_read() {
     let mut f = fixture();
@@ -311,7 +313,7 @@ fn a_new_value_is_told_to_those_who_watch_its_instance() {
     assert_eq!(watch.told(), None);
 }
 
-/// Clients wait for an end, a custom status or a value. Being told of every turn, each would read the store for nothing.
+/// Clients wait for an end, a custom status or a value. Notified of every turn, each would read the store for nothing.
 #[test]
 fn a_round_in_the_middle_is_told_to_nobody() {
     let mut f = fixture();
@@ -344,7 +346,7 @@ fn a_delete_and_a_change_by_another_process_are_told_to_everyone() {
     answer(&mut changed);
 }
 
-/// A watch makes the store look for changes by others; without one, and without fetches, it sleeps.
+/// A watch makes the store poll for changes by other processes; without one, and without fetches, it sleeps.
 #[test]
 fn the_store_looks_for_changes_only_while_someone_watches() {
     let Fixture { provider, mut store, .. } = fixture();

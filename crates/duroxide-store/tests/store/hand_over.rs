@@ -42,7 +42,7 @@ fn a_one_activity_orchestration_is_four_commits() {
     assert!(status.terminal_event.is_some());
 }
 
-/// I08: what is claimed for one fetch is not there for the next.
+/// I08: items claimed for one fetch are not ready for the next.
 #[test]
 fn two_waiting_fetches_never_get_the_same_item() {
     let Fixture { provider, mut store, .. } = fixture();
@@ -127,7 +127,7 @@ fn a_clock_set_back_does_not_make_a_fetch_wait_longer() {
     assert!(answer(&mut fetch).unwrap().is_none());
 }
 
-/// A timer that becomes due wakes the fetch that waits for it; nobody polls until then.
+/// A timer that becomes due wakes the fetch that waits for it, without polls.
 #[test]
 fn a_delayed_message_wakes_the_store_when_it_is_due() {
     let mut f = fixture_with(StoreOptions { shared: false, ..StoreOptions::default() });
@@ -211,7 +211,7 @@ fn a_fetch_after_an_empty_one_costs_no_claim() {
     assert_eq!(complete(&mut store, provider.fetch_orchestration_items(&request)).unwrap().len(), 1);
 }
 
-/// Another filter may pass what the first did not.
+/// Another filter may pass items that the first did not.
 #[test]
 fn an_empty_fetch_says_nothing_about_other_filters() {
     let Fixture { provider, mut store, .. } = fixture();
@@ -226,7 +226,7 @@ fn an_empty_fetch_says_nothing_about_other_filters() {
     assert_eq!(complete(&mut store, provider.fetch_orchestration_items(&wide)).unwrap().len(), 1);
 }
 
-/// The same for activities: tag and session are part of the filter.
+/// Of a fetch of activities, tag and session are part of the filter, too.
 #[test]
 fn an_empty_fetch_says_nothing_about_other_tags_or_session_owners() {
     let Fixture { provider, mut store, .. } = fixture();
@@ -296,7 +296,7 @@ fn a_plain_fetch_dropped_while_it_loads_releases_its_claim() {
     assert_eq!(complete(&mut store, fetch_instances(&provider, 1))[0].attempt_count, 1);
 }
 
-/// D9: looked for every 50 ms, and every millisecond for a second after a change.
+/// D9: polls come every 50 ms, and every millisecond for a second after a change.
 #[test]
 fn a_change_by_another_process_makes_the_store_look_more_often() {
     let Fixture { provider, mut store, clock, plan } = fixture();
@@ -329,7 +329,7 @@ fn a_change_by_another_process_that_made_nothing_ready_costs_no_transaction() {
     assert_eq!(plan.count(Point::Begin), begins);
 }
 
-/// A fetch that does not wait must see what another process committed before it.
+/// A fetch that does not wait must see rows that another process committed before it.
 #[test]
 fn a_new_fetch_looks_for_changes_by_others_at_once() {
     let Fixture { provider, mut store, plan, .. } = fixture();

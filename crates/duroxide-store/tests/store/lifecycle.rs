@@ -39,7 +39,7 @@ async fn dropping_the_provider_ends_its_reader_threads() {
     assert!(!plan.is_shared());
 }
 
-/// An engine may be one that cannot leave the thread it was opened on.
+/// An engine need not be `Send`: it stays on the thread that opened it.
 #[test]
 fn an_engine_is_opened_on_the_thread_that_uses_it() {
     let (tell, told) = mpsc::channel();
@@ -73,7 +73,7 @@ fn an_engine_that_cannot_be_opened_is_the_error_of_the_start() {
     assert_eq!(builder().stepped().unwrap_err(), refused());
 }
 
-/// What was started before it ends with it.
+/// Threads that were started before it end with it.
 #[test]
 fn a_reader_that_cannot_be_opened_is_the_error_of_the_start() {
     let plan = Plan::default();
@@ -114,7 +114,7 @@ fn a_store_that_has_ended_answers_with_a_retryable_error() {
     }
 }
 
-/// A claim that nobody read is released even if the provider is dropped next.
+/// A claim that was not read is released even if the provider is dropped next.
 #[test]
 fn releases_are_carried_out_before_the_store_ends() {
     let Fixture { provider, mut store, plan, .. } = fixture();

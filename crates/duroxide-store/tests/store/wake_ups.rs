@@ -1,5 +1,5 @@
-//! Whatever makes work ready wakes the fetch that waits for it. Nobody polls here (the store is not shared), and time moves
-//! only to the moments that the store itself asks for, so a wake-up that is lost is not made good by a look.
+//! Each operation that makes work ready wakes the fetch that waits for it. The store does not poll here (it is not shared),
+//! and time moves only to the moments that the store itself asks for, so no poll hides a lost wake-up.
 
 use std::{
     future::Future,
@@ -59,7 +59,7 @@ fn wakes_for_an_instance<'a, F: Future<Output = ()> + 'a>(
     answer(&mut act);
 }
 
-/// The same for an activity.
+/// Like `wakes_for_an_instance`, for an activity.
 fn wakes_for_an_activity<'a, F: Future<Output = ()> + 'a>(
     f: &'a mut Fixture,
     expected: Duration,
@@ -177,7 +177,8 @@ fn the_end_of_a_session_wakes_a_fetch() {
     assert_eq!((claims.unwrap().len(), took), (1, LOCK));
 }
 
-/// What became ready in a commit whose answer was lost, or before a promotion that failed, is found without a request.
+/// Items that became ready in a commit whose answer was lost, or before a failed promotion, are found without a
+/// request.
 #[test]
 fn a_failure_costs_a_fetch_no_more_than_the_pause_after_it() {
     let f = unshared();

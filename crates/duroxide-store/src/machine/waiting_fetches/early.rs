@@ -8,8 +8,8 @@ use super::{Waiting, WaitingFetches};
 use crate::{fetch::QueueFetch, submit::Delivery};
 
 impl<F: QueueFetch> WaitingFetches<F> {
-    /// Delivers the claims for a fetch that was answered early, without those it was answered with, after the commit of its
-    /// transaction. They go to the next fetch of the same caller; if there is none, the delivery is dropped and releases them.
+    /// Delivers the claims for a fetch that was answered early, without the claims already handed over, after the commit of
+    /// its transaction. They go to the next fetch of the same caller; without one, the delivery is dropped and releases them.
     pub(super) fn deliver_rest(
         &mut self,
         request: &Arc<F>,

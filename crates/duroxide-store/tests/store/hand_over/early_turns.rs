@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::support::*;
 
-/// What a commit takes: turns are waited for about as long.
+/// The time of a commit: the store waits for turns about as long.
 const COMMIT: Duration = Duration::from_millis(5);
 /// On a busy machine a turn may be late. Of so many in a row, one is in time.
 const ATTEMPTS: usize = 100;
@@ -172,7 +172,7 @@ async fn an_early_turn_of_a_failed_transaction_leaves_nothing_behind() {
     panic!("{early_turns} turns ran early");
 }
 
-/// Whoever fetches without a demand may do anything with a claim, so the claim is stored first.
+/// A caller that fetches without a demand may do anything with a claim, so the claim is stored first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_a_dispatch_loop_gets_claims_early() {
     let store = served();
