@@ -43,7 +43,7 @@ impl Db {
         self.trace = trace;
     }
 
-    /// An empty database that nobody else sees.
+    /// An empty database of this connection alone.
     pub(crate) fn empty() -> rusqlite::Result<Self> {
         Connection::open_in_memory().map(Self::new)
     }
@@ -63,7 +63,7 @@ impl Db {
         self.with_statement(sql, |statement| statement.execute(params))
     }
 
-    /// Runs a statement for each of many rows, looking it up once.
+    /// Runs a statement for each of many rows, with one lookup in the statement cache.
     pub(crate) fn execute_each<P: Params>(
         &self,
         sql: &'static str,
@@ -193,7 +193,7 @@ impl Db {
             .map_err(|error| failure(&error))
     }
 
-    /// Runs a statement and adds what it cost to the trace.
+    /// Runs a statement and adds its cost to the trace.
     fn counted<T>(
         &self,
         statement: &mut Statement<'_>,
@@ -269,7 +269,7 @@ pub(crate) fn lossy_text(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Resu
 /// Like `lossy_text`, of a column that may be NULL.
 pub(crate) fn lossy_text_or_null(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<Option<String>> {
     Ok(match row.get_ref(column)? {
-        // Checking a large text whole is several times faster than looking for damage in it.
+        // Validating a large text as a whole is several times faster than searching for invalid bytes.
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(match std::str::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
             Err(_) => String::from_utf8_lossy(bytes).into_owned(),
@@ -306,7 +306,7 @@ pub(crate) fn triple_columns(pinned: Option<VersionTriple>) -> [Option<i64>; 3] 
     ]
 }
 
-/// A map by numbers that nobody outside chooses, such as row numbers and addresses, so that a multiplication is enough of a
+/// A map by numbers that callers cannot choose, such as row numbers and addresses, so that a multiplication is enough of a
 /// hash. The standard hasher, which withstands chosen keys, takes a hundred instructions for each.
 pub(crate) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 

@@ -1,4 +1,4 @@
-//! Opening a store: whose file it is, how its connections are set up, which tables it has.
+//! Opening a store: checks the file's application id, sets up connections, and migrates the tables.
 
 mod busy;
 mod existing;

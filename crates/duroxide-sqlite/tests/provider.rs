@@ -1,4 +1,4 @@
-//! The provider over SQLite: what users call, and several of them on one file.
+//! The provider over SQLite: its public calls, and several providers on one file.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -9,7 +9,7 @@ use duroxide_provider::{NodeAnnouncement, Provider, TagFilter};
 use duroxide_sqlite::{SqliteError, SqliteOptions, SqliteProvider, SqliteSynchronous};
 
 const LEASE: Duration = Duration::from_secs(5);
-/// Longer than any of these tests may take; what they wait for comes at once.
+/// Longer than any of these tests may take; the awaited signals come at once.
 const LONG: Duration = Duration::from_secs(60);
 
 async fn open(path: &Path) -> SqliteProvider {
@@ -129,7 +129,7 @@ async fn a_checkpoint_moves_the_log_into_the_file() {
     SqliteProvider::new_in_memory().await.unwrap().checkpoint().await.unwrap();
 }
 
-/// A dump names what is queued and locked, and shows no payload.
+/// A dump names queued and locked items, and shows no payload.
 #[tokio::test]
 async fn a_dump_shows_the_queues_without_payloads() {
     let provider = SqliteProvider::new_in_memory().await.unwrap();
@@ -143,7 +143,7 @@ async fn a_dump_shows_the_queues_without_payloads() {
     assert!(!dump.contains("secret"), "{dump}");
 }
 
-/// What cannot be opened is a typed error that says what to do.
+/// A store that cannot be opened is a typed error that names the remedy.
 #[tokio::test]
 async fn a_store_that_cannot_be_opened_is_a_clear_error() {
     fn error<E: std::error::Error + Send + Sync + 'static>(error: E) -> String {

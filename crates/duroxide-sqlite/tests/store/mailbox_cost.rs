@@ -13,7 +13,7 @@ use crate::fixture::*;
 const FEW: u64 = 10;
 const MANY: u64 = 5_000;
 
-/// What one call of the store costs.
+/// The cost of one call of the store.
 #[derive(Debug, PartialEq, Eq)]
 struct Cost {
     statements: Vec<String>,
@@ -120,8 +120,8 @@ fn a_message_to_a_running_instance_costs_the_same_in_a_long_mailbox() {
     }
 }
 
-/// 15.3: clients ask before every message whether the mailbox is full. Messages of others stand between those of the
-/// instance, so that their numbers do not tell how many there are.
+/// 15.3: clients ask before every message whether the mailbox is full. Messages of other instances stand between those
+/// of the instance, so that their numbers do not give the count.
 #[test]
 fn the_question_whether_a_mailbox_is_full_costs_the_same_in_a_long_mailbox() {
     let mut store = Store::in_memory();
@@ -139,7 +139,7 @@ fn the_question_whether_a_mailbox_is_full_costs_the_same_in_a_long_mailbox() {
     assert!(total <= 2 * 50 * all_at_first, "{total} steps in all, {all_at_first} for the first 100");
 }
 
-/// 15.3: the answer is exact all the same, whatever was consumed in between.
+/// 15.3: the answer stays exact while messages are consumed.
 #[test]
 fn a_mailbox_is_full_exactly_when_it_holds_as_many_messages() {
     let mut store = Store::in_memory();

@@ -56,7 +56,7 @@ impl Counted {
         answer
     }
 
-    /// Removes the rows that a step has left; says what they were, and in how many steps.
+    /// Removes the rows that a step has left; returns their counts and the number of steps.
     fn finish(&mut self, mut unfinished: Unfinished) -> (DeleteInstanceResult, usize) {
         let (mut total, mut steps) = (DeleteInstanceResult::default(), 0);
         while let Some(task) = unfinished.rows {
@@ -101,7 +101,8 @@ fn delete(instance: &str) -> Op {
     Op::DeleteTree { instance: instance.to_owned(), force: true }
 }
 
-/// 19.1: the tree is gone with the first step; its id is free, and what is left does not touch its next holder.
+/// 19.1: the tree is deleted with the first step; its ids are free, and the remaining rows do not affect a new instance
+/// of that id.
 #[test]
 fn a_large_instance_is_gone_at_once_and_its_rows_go_in_steps() {
     let mut counted = Counted::new();

@@ -46,8 +46,8 @@ const WHOLE: &str = "UPDATE instance SET batch = -7, batch_due_at = -1, batch_se
 
 /// The last schema that wrote such rows. In the file of a later one they are as its migrations have changed them.
 const BATCHES: usize = 9;
-/// The same rows as every schema from 10 on writes them: the lock names its messages by the time of the claim and the highest number,
-/// and their attempt is counted when it ends.
+/// The same rows as every schema from 10 on writes them: the lock names its messages by the time of the claim and the
+/// highest number, and their attempt is counted when it ends.
 const VISIBLE: &str = "
     INSERT INTO route (id, name, version) VALUES (1, 'Pay', '1.0.0');
     INSERT INTO instance (id, instance_id, known, name, version, status, created_at, updated_at, route, wake_at,
@@ -112,7 +112,7 @@ fn each_schema_and_lock(mut check: impl FnMut(Store, usize)) {
     }
 }
 
-/// Tables with their columns, and everything else with its definition, whatever the order and the comments.
+/// Tables with their columns, and everything else with its definition, without order and comments.
 fn schema(path: &Path) -> BTreeSet<String> {
     let conn = Connection::open(path).unwrap();
     let mut parts = BTreeSet::new();
@@ -128,7 +128,8 @@ fn schema(path: &Path) -> BTreeSet<String> {
     parts
 }
 
-/// A new migration makes an earlier schema of the one before it, whose file has to be among those that are opened here.
+/// A new migration makes an earlier schema of the one before it, whose file has to be among the files that are opened
+/// here.
 #[test]
 fn every_schema_but_the_current_one_is_opened_here() {
     let directory = tempfile::tempdir().unwrap();

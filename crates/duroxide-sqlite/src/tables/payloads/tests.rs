@@ -1,4 +1,4 @@
-//! Here every text is stored apart, so that whatever the model does happens to payloads too.
+//! Here every text is stored apart, so that the comparison with the model exercises payloads too.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -18,7 +18,7 @@ const USED: &str = "WITH used AS (SELECT payload AS number FROM message WHERE pa
         (SELECT count(*) FROM released_payload),
         (SELECT count(*) - count(DISTINCT number) FROM used)";
 
-/// Looks at the payloads before the first read after a change.
+/// Checks the payloads before the first read after a change.
 struct Checked {
     engine: SqliteEngine,
     shared: Rc<Cell<i64>>,

@@ -1,4 +1,4 @@
-//! What callers write into the intake in transactions of their own.
+//! Rows that callers write into the intake in transactions of their own.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ fn shared() -> Shared {
 }
 
 impl Shared {
-    /// Does what a store's thread does after somebody else wrote.
+    /// Repeats the reads of a store's thread after a write by another process.
     fn notice(&mut self) {
         self.store.engine.changed_elsewhere().unwrap();
         if self.store.engine.next_wake(self.store.now).unwrap() == Some(self.store.now) {
@@ -94,7 +94,8 @@ fn a_start_of_an_instance_that_exists_does_nothing() {
     assert!(shared.store.claim().is_none());
 }
 
-/// An invalid call fails at once; a row that somebody wrote by hand becomes a dead letter, and those behind it go on.
+/// An invalid call fails at once; an invalid row written by hand becomes a dead letter, and the rows behind it are
+/// applied.
 #[test]
 fn a_row_that_makes_no_sense_holds_nobody_up() {
     let mut shared = shared();
@@ -117,7 +118,7 @@ fn a_row_that_makes_no_sense_holds_nobody_up() {
     assert!(letters[0].payload.contains("\"data\":\"input\""), "{:?}", letters[0]);
 }
 
-/// A row whose transaction breaks becomes a dead letter, with what broke it; everything around it is carried out.
+/// A row whose transaction fails becomes a dead letter with the error; the other rows are applied.
 #[test]
 fn a_row_that_breaks_its_transaction_holds_nobody_up() {
     let mut shared = shared();
@@ -180,7 +181,7 @@ fn many_rows_are_taken_over_in_bounded_transactions() {
     assert_eq!(claim.messages.iter().map(data).filter(|data| *data != "start").collect::<Vec<_>>(), sent);
 }
 
-/// A store that nobody else writes does not look.
+/// A store without writes by other processes does not read the intake.
 #[test]
 fn an_intake_that_nobody_writes_costs_no_statement() {
     let mut shared = shared();
@@ -194,7 +195,7 @@ fn an_intake_that_nobody_writes_costs_no_statement() {
     assert!(trace.statements().iter().all(|sql| !sql.contains("intake")), "{:?}", trace.statements());
 }
 
-/// What was committed while no store was open is found by the next one.
+/// Rows that were committed while no store was open are found by the next one.
 #[test]
 fn what_was_written_while_nobody_was_there_is_found_at_the_next_opening() {
     let shared = shared();
