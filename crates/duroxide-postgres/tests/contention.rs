@@ -21,7 +21,7 @@ const INSTANCES: usize = 60;
 /// Each instance runs so many activities, one after the other.
 const ACTIVITIES: u64 = 3;
 
-/// What all nodes have done together.
+/// Counters of all nodes together.
 #[derive(Default)]
 struct Total {
     ended: AtomicUsize,
@@ -47,7 +47,7 @@ impl Total {
 }
 
 /// Works until all instances have ended: each batch renews, commits and acknowledges what the last one claimed, sends to
-/// instances that others hold, and claims again.
+/// instances that other nodes hold, and claims again.
 fn work(options: &PostgresOptions, number: usize, total: &Total) {
     let mut node = Node::open(options, number as u128 + 1);
     let mut ops: Vec<Op> = Vec::new();
@@ -84,7 +84,7 @@ fn work(options: &PostgresOptions, number: usize, total: &Total) {
     total.transact(&mut node, &batch);
 }
 
-/// Locks are taken in one order, so nobody waits for each other in a circle.
+/// Locks are taken in one order, so no deadlock occurs.
 #[test]
 fn renewals_fetches_commits_and_acks_of_many_nodes_do_not_deadlock() {
     let Some(server) = postgres_server::server() else { return };
@@ -150,7 +150,7 @@ fn an_event_that_waits_for_the_row_of_its_instance_wakes_it_as_it_is_then() {
     let options = fresh_options(server);
     let schema = &options.schema;
     let (mut node, mut sender) = (Node::open(&options, 1), Node::open(&options, 2));
-    // The first transaction of a node looks into the intake.
+    // The first transaction of a node reads the intake.
     sender.run(Vec::new());
     for (id, wakes_too) in [("still-waiting", false), ("woken-meanwhile", true)] {
         node.run(vec![start(id)]);
@@ -204,8 +204,8 @@ async fn wait_for_locked(admin: &Admin, lock: &str) {
     }
 }
 
-/// A provider's transaction that the database ends because of deadlocks is repeated: its caller notices nothing, and nothing is
-/// doubled. The operator looks for deadlocks later than the provider's connection does, so it is always the provider that loses.
+/// A provider's transaction that the database ends because of deadlocks is repeated: its caller does not notice, and nothing is
+/// doubled. The operator's deadlock_timeout is longer than that of the provider's connection, so the provider always loses.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_that_ends_by_deadlocks_is_repeated() {
     const DEADLOCKS: usize = 4;
@@ -222,7 +222,8 @@ async fn a_transaction_that_ends_by_deadlocks_is_repeated() {
     let (admin, watcher) = (Admin::connect(server).await, Admin::connect(server).await);
     let lock = |id: &str| format!("SELECT 1 FROM {schema}.instance WHERE id = '{id}' FOR UPDATE");
     admin.run(&format!("SET deadlock_timeout = '1min'; BEGIN; {}; SAVEPOINT second", lock("b"))).await;
-    // Another provider knows none of the rows, so it locks them one after the other, in the order of their numbers.
+    // Another provider has none of the rows cached, so it locks them one after the other, in the order of their
+    // numbers.
     let store = PostgresProvider::open(options).await.unwrap();
     let committing = tokio::spawn(async move {
         let mut round = Turn::first("a").round();

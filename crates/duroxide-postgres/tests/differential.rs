@@ -1,8 +1,8 @@
 //! Random operations through the model, SQLite and PostgreSQL give the same answers and leave the same store.
 //!
-//! PostgreSQL is driven in three ways: with mailboxes in the working set, prepared statements and lists that begin where something
-//! can be ready; with every mailbox left to statements and nothing prepared; and by two nodes in turn, each of which has rows in its
-//! row cache that the other one changes.
+//! PostgreSQL is driven in three ways: with mailboxes in the working set, prepared statements and lists that begin where
+//! something can be ready; with every mailbox left to statements and nothing prepared; and by two nodes in turn, each of
+//! which has rows in its row cache that the other one changes.
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
 mod fixture;

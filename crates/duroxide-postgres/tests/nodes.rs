@@ -17,7 +17,7 @@ use duroxide_provider::{
 };
 use fixture::{Node, ack, claims, commit, fresh_options, ids, send, sql::end_connections, start};
 
-/// Two nodes on a fresh schema, with their connections warmed up by whatever they do first.
+/// Two nodes on a fresh schema, with connections that have prepared their first statements.
 fn two_nodes() -> Option<(Node, Node)> {
     let options = fresh_options(postgres_server::server()?);
     Some((Node::open(&options, 1), Node::open(&options, 2)))
@@ -41,7 +41,7 @@ fn a_claim_passes_over_what_another_node_is_claiming() {
     one.engine.steps().begin(one.at).unwrap();
     let first = one.engine.steps().claim_instances(&scenario::batch_fetch(2), 7).unwrap().items;
     assert_eq!(first.len(), 2);
-    // The first claim has locked one row more than it took, to say whether anything is left.
+    // The first claim has locked one row more than it took, to know whether a row is left.
     let (none, _) = other.claim(5);
     assert_eq!(none.len(), 0, "it did not wait, and took nothing twice");
     one.engine.steps().commit().unwrap();
@@ -103,8 +103,8 @@ fn a_number_that_was_drawn_before_its_mailbox_was_locked_is_not_used() {
     assert_eq!(next[0].messages, [items::raise("a", "late")]);
 }
 
-/// D10: the process that ends the node need not know how long its leases are. The instance waits for a timer that is due before its
-/// lease ends, or later, or has just been started.
+/// D10: the process that ends the node need not know how long its leases are. The instance waits for a timer that is due
+/// before its lease ends, or later, or has just been started.
 #[test]
 fn what_a_dead_node_held_is_found_however_long_its_leases_are() {
     let Some((mut dead, mut heir)) = two_nodes() else { return };
@@ -132,7 +132,7 @@ fn what_a_dead_node_held_is_found_however_long_its_leases_are() {
     }
 }
 
-/// D10: the same for a lease that has lasted for a while, and was looked at meanwhile.
+/// D10: a lease that has lasted for a while, and was read meanwhile, ends with its node, too.
 #[test]
 fn what_a_dead_node_held_is_found_after_minutes() {
     let Some(server) = postgres_server::server() else { return };
@@ -187,7 +187,8 @@ fn the_time_of_a_transaction_is_that_of_the_database() {
     assert!(first.now > Timestamp::ZERO && first.now <= second.now);
 }
 
-/// A node that joins and ends in one transaction is gone, and what its last transaction ended is not ended again.
+/// A node that joins and ends in one transaction has no row, and claims that its last transaction ended are not ended
+/// again.
 #[test]
 fn a_node_ends_behind_other_operations_of_its_transaction() {
     let Some((mut node, mut other)) = two_nodes() else { return };
