@@ -68,8 +68,9 @@ pub struct RuntimeOptions {
     pub handler_capability_filter: bool,
     /// Pinned versions this node replays besides `supported_replay_versions`.
     pub extra_replay_versions: Vec<SemverRange>,
-    /// The time after which work that no node can take is ended, with an error that names what is missing; `None` only
-    /// reports it. All nodes must be of this release or later, because older nodes do not announce their capabilities.
+    /// The time after which work that no node can take is ended, with an error that names the missing capability;
+    /// `None` only reports it. All nodes must be of this release or later, because older nodes do not announce their
+    /// capabilities.
     pub sweep_unsupported_after: Option<Duration>,
     /// Whether a cancellation ends an execution that no node can replay, without replaying it.
     pub cancel_only_fallback: bool,

@@ -60,7 +60,7 @@ impl RecordedHistory {
         struct Format {
             format: u32,
         }
-        // First, so that a later format is named instead of what is different about it.
+        // First, so that the error names a later format instead of its differences.
         let Format { format } = serde_json::from_str(text)?;
         if format != Self::FORMAT {
             let known = Self::FORMAT;

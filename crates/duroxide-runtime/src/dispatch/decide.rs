@@ -294,7 +294,7 @@ fn unregistered(
     version: Option<&str>,
     target: Option<EndTarget>,
 ) -> Decision {
-    // Code that asked to be told of the request cleans up, on a node that has its handler.
+    // Code that asked for the request cleans up, on a node that has its handler.
     let history = if target == Some(EndTarget::Stored) { claim.history } else { &[] };
     match (cancels(history, cancellations(claim.messages)), target) {
         (Some(reason), Some(target)) => Decision::End(Termination {

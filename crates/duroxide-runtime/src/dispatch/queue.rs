@@ -56,8 +56,7 @@ pub(crate) trait WorkQueue: Send + Sync + 'static {
 
     fn slots(&self) -> usize;
 
-    /// Slots beside these that quick items may take. Only for a queue whose user code is bounded by something else than
-    /// slots.
+    /// Extra slots for quick items. Only for a queue whose user code has another bound than slots.
     fn extra_slots(&self) -> usize;
 
     /// Whether one fetch serves all slots that have no fetch of their own.
@@ -75,7 +74,8 @@ pub(crate) trait WorkQueue: Send + Sync + 'static {
         std::future::pending()
     }
 
-    /// Fetches for one slot, or for all slots if `slot` is `None`; `demand` says how much when the fetch is served.
+    /// Fetches for one slot, or for all slots if `slot` is `None`; `demand` has the wanted number when the fetch is
+    /// served.
     fn fetch(
         &self,
         slot: Option<usize>,

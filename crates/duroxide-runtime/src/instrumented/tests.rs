@@ -12,7 +12,7 @@ use crate::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What is answered at once is not measured.
+/// Calls that are answered at once are not measured.
 const QUESTIONS: [&str; 7] = [
     "name",
     "version",

@@ -1,4 +1,4 @@
-//! Tests of what facts mean, and of the sentences. Nothing is read here.
+//! Tests of the findings from facts, and of the sentences, without a store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -270,7 +270,7 @@ fn an_activity_that_waits_says_for_what() {
     assert_eq!(lines(untold), ["waits for activity `Charge` since 14:02:11 UTC (3 h ago)"]);
 }
 
-/// What nobody carries out comes first, whatever was scheduled first.
+/// Calls that no node carries out come first, in any order of scheduling.
 #[test]
 fn stuck_activities_come_first_and_many_calls_are_cut_off() {
     let mut facts = with_activity(QueuedActivityInfo { activity_id: 3, ..queued("Pack") });

@@ -95,7 +95,7 @@ async fn a_client_that_waits_for_an_end_does_not_read_before_there_can_be_one() 
     }
 }
 
-/// 20.3: "has not ended" says nothing about the custom status.
+/// 20.3: "has not ended" does not mean that the custom status is known.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_waits_for_a_custom_status_reads_first_whatever_is_known_of_the_end() {
     let store = FakeStore::telling();
@@ -119,7 +119,7 @@ async fn a_client_goes_on_waiting_if_what_it_is_told_is_not_what_it_waits_for() 
     assert_eq!(store.calls(), ["watch", "read_status", "read_status"]);
 }
 
-/// The end of an instance says nothing about its key-values.
+/// The end of an instance does not report its key-values.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_waits_for_a_value_reads_it_whatever_it_is_told() {
     let store = FakeStore::telling();

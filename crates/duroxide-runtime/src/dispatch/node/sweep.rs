@@ -1,4 +1,4 @@
-//! The sweeper: finds work that no node can take, reports it, and ends it if the options say so.
+//! The sweeper: finds work that no node can take, reports it, and ends it if the options allow.
 //!
 //! Nodes announce their capabilities when they join. Work that no node can take is never fetched, so it is charged no
 //! attempts and never becomes poison (S3.48).

@@ -67,8 +67,8 @@ fn the_last_attempt_is_made_alone_and_the_one_before_by_two() {
     assert_eq!(ClaimRecord { max_attempts: 1, ..lost(0) }.concurrency(), None, "it was never lost");
 }
 
-/// If the store cannot tell, every earlier claim counts as lost. That isolates a crashing item all the same, and slows
-/// down no item before the fifth attempt.
+/// If the store does not count losses, every earlier claim counts as lost. That isolates a crashing item, too, and
+/// slows down no item before the fifth attempt.
 #[test]
 fn where_losses_are_unknown_earlier_attempts_stand_for_them() {
     let unknown = |attempt_count| ClaimRecord { attempt_count, losses: None, ..lost(0) }.concurrency();

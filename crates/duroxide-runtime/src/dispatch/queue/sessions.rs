@@ -18,7 +18,7 @@ pub(super) struct SessionOwners {
 }
 
 impl SessionOwners {
-    /// The slot that looks for sessions without an owner. It stays the same while it is free. A new one is the highest
+    /// The slot that searches sessions without an owner. It stays the same while it is free. A new one is the highest
     /// free slot, because activities without a session take the lowest.
     pub(super) fn session_finder(&self, slots: &Slots) -> Option<usize> {
         let mut session_finder = lock(&self.session_finder);
@@ -42,7 +42,7 @@ impl SessionOwners {
         owners.keys().copied().collect()
     }
 
-    /// Whether a slot that may own a session, or that looks for sessions, has no fetch of its own.
+    /// Whether a slot that may own a session, or that searches sessions, has no fetch of its own.
     pub(super) fn lack_fetch(&self, slots: &Slots, now: Moment) -> bool {
         let Some(finder) = self.session_finder(slots) else { return true };
         self.may_own(now).into_iter().chain([finder]).any(|slot| !slots.is_reserved(slot))

@@ -45,7 +45,7 @@ pub(super) enum Source {
     Cold(Box<Cold>),
 }
 
-/// What an execution is built from: its start, or its history.
+/// The source of a new execution: its start, or its history.
 pub(super) struct Cold {
     pub run: Run,
     pub setup: Setup,

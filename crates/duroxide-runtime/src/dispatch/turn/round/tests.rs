@@ -1,4 +1,4 @@
-//! What a turn commits.
+//! The rounds that turns commit.
 
 use duroxide_core::AppErrorKind;
 
