@@ -43,9 +43,9 @@ pub enum Ending {
     },
 }
 
-/// Ends an execution without running its code: poison, unsupported version, failed commit, or cancellation where
-/// the handler is not registered. The turn holds the start if there was none, the breadcrumbs of what is still
-/// open, and the terminal event; open activities and timers are removed.
+/// Ends an execution without running its code: poison, unsupported version, failed commit, or cancellation where the
+/// handler is not registered. The turn holds the start if there was none, the breadcrumbs of open calls, and the
+/// terminal event; open activities and timers are removed.
 pub fn end_without_code(record: Record, ending: Ending, now: Timestamp) -> Turn {
     let RecordedState {
         instance,
@@ -138,7 +138,7 @@ impl RecordedState {
         let mut check = HistoryCheck::new();
         let mut listeners = Listeners::default();
         for event in history {
-            // A history that breaks a rule is ended as well, with what the check found out until then.
+            // A history that breaks a rule is ended as well, with the state of the check up to that event.
             let _ = check.push(event);
             listeners.push(event);
         }

@@ -194,7 +194,7 @@ mod tests {
         Action::SetKeyValue { key: key.into(), value: value.into(), last_updated_at_ms }
     }
 
-    /// 4.1: whatever is compared makes a difference, alone.
+    /// 4.1: each compared field alone makes a difference.
     #[test]
     fn every_compared_field_is_compared() {
         let wait = |name: &str| Action::WaitExternal { scheduling_event_id: 0, name: name.into() };

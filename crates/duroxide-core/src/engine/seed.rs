@@ -1,4 +1,4 @@
-//! What an execution begins with: [`Seed`], [`Setup`], and its first event.
+//! The input of a new execution: [`Seed`], [`Setup`], and its first event.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -8,7 +8,7 @@ use crate::{
     Timestamp, TracedInput, WorkItem, version::BUILD_VERSION,
 };
 
-/// What an execution begins with: its start and the queue messages it inherits.
+/// The input of a new execution: its start and the queue messages it inherits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seed {
     /// The instance.
@@ -95,7 +95,7 @@ impl Seed {
     }
 }
 
-/// What the runtime passes to an execution.
+/// The runtime's arguments for an execution.
 pub struct Setup {
     /// The code.
     pub handler: OrchestrationHandlerRef,

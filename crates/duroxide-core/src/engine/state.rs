@@ -205,7 +205,7 @@ impl State {
     /// Drops a call that has not resolved. Returns the waker to call.
     pub(crate) fn drop_call(&mut self, token: u64) -> Option<Waker> {
         if !self.access.is_allowed() {
-            // A drop beside the code happens at another moment in every run, so it must not be recorded.
+            // A drop on another task or thread happens at another moment in every run, so it must not be recorded.
             return None;
         }
         let live = !self.replaying;

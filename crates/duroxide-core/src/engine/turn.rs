@@ -62,7 +62,7 @@ pub enum Outcome {
     Running,
     /// It returned.
     Completed {
-        /// What it returned.
+        /// The returned value.
         output: String,
     },
     /// It failed or was cancelled.
@@ -74,7 +74,7 @@ pub enum Outcome {
     ContinuedAsNew(Continuation),
 }
 
-/// What the next execution inherits.
+/// The values that the next execution inherits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Continuation {
     /// The next input.
