@@ -16,7 +16,7 @@
 //! | [`DueInstance::is_plainly_ready`] | [`Rules::decide`] of an instance that has become due | nothing |
 //! | [`ActivityTable::wake_due_activities`] | [`Rules::settle_activity`] of activities that have become due | [`QueuedActivity::waits_until`] was decided here |
 //! | `wake_waiting` of PostgreSQL, for a batch of one message | [`Rules::after_arrival`] with the result [`AfterArrival::Wakes`] | the message is visible at once and no start; a known instance that waits without an end has no messages |
-//! | the column `look_at` of PostgreSQL (`look_at!`, `CORRECT_LOOKS`) | [`InstanceRow::waits_until`] | a row may be looked at too early, and then gets another time; one whose lock has a holder is looked at each minute |
+//! | the column `look_at` of PostgreSQL (`look_at!`, `CORRECT_LOOKS`) | [`InstanceRow::waits_until`] | a row may be read too early, and then gets another time; one whose lock has a holder is read each minute |
 //!
 //! An index finds rows only by a condition in SQL, so statements also repeat these functions of rows. In SQLite each is one
 //! macro, or the statements that are named; in PostgreSQL they stand in the files that are named.

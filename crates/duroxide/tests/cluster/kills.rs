@@ -80,7 +80,7 @@ fn is_running(snapshot: &StoreSnapshot) -> bool {
     last.into_iter().any(|execution| execution.status == "Running" && !execution.events.is_empty())
 }
 
-/// What is recorded as done was done: the workers' own notes say so.
+/// Activities recorded as done have run: the workers' own notes show it.
 pub fn assert_ran_at_least_once(snapshot: &StoreSnapshot, notes: &[String], copies: usize) {
     let ran: BTreeSet<&str> = notes.iter().map(String::as_str).collect();
     let mut scheduled = 0;

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::fixture::{notes::Notes, until};
 
-/// The file that tells child processes where the schema is.
+/// The file from which child processes read the address of the schema.
 const PLACE: &str = "place";
 
 /// Stands in front of the connection string of a pooler.
@@ -41,13 +41,13 @@ impl Schema {
         schema
     }
 
-    /// Whoever opens the schema from now on reaches the server by this connection string.
+    /// From now on each process that opens the schema connects by this connection string.
     pub fn reach_by(&self, url: &str) {
         let place = format!("{}\n{url}", self.name);
         std::fs::write(self.folder().join(PLACE), place).expect("the folder is writable");
     }
 
-    /// Whoever opens the schema from now on reaches the server through this transaction pooler and in no other way.
+    /// From now on each process that opens the schema connects through this transaction pooler only.
     pub fn reach_by_pooler(&self, url: &str) {
         self.reach_by(&format!("{POOLED}{url}"));
     }

@@ -93,7 +93,7 @@ fn dead_letters_are_retried_and_discarded() {
     visit.end();
 }
 
-/// Messages for instances that nobody ever started become dead letters when they are claimed.
+/// Messages for instances that were never started become dead letters when they are claimed.
 async fn make_dead_letters(shop: &Shop) {
     let admin = shop.store.as_management_capability().unwrap();
     for id in ["nobody-1", "nobody-2"] {

@@ -11,7 +11,7 @@ const PAGES: [&str; 6] = [
     "/nodes",
 ];
 
-/// What each page says on the store of 100,000.
+/// The texts of each page on the store of 100,000.
 fn assert_pages(visit: &Visit) {
     let said = [
         ("By name and version", "88,0"),

@@ -50,7 +50,7 @@ pub async fn taken_over(client: &Client) {
     }
 }
 
-/// The slow one may go on with what it had begun.
+/// The slow process may go on with its claims.
 pub fn let_it_end(schema: &Schema) {
     std::fs::write(gate(schema.folder()), "").unwrap();
 }
@@ -64,7 +64,7 @@ pub async fn has_ended(schema: &Schema) {
     }
 }
 
-/// The slow one works again, what it had begun was refused, and what the other one did is there once.
+/// The slow process works again, its old claims were refused, and the results of the other one are stored once.
 pub async fn assert_refused(schema: &Schema, client: &Client) {
     client.start_orchestration("proof", "Proof", "alive").await.unwrap();
     assert_eq!(output(ended(client, "proof").await), "alive");
