@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_sent_as_what_became_of_it() {
+    fn a_row_is_sent_once_in_its_last_state() {
         let mut cache = Cache::default();
         cache.learn(1, Some("read"));
         cache.learn(2, Some("changed later"));

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_says_what_may_be_done() {
+    fn an_error_code_decides_the_class() {
         let races = ["40001", "40P01", "23505", "55P03"];
         let unavailable = ["08006", "53100", "53300", "57P01", "57P03", "58030", "25006", "25P03"];
         let refused = ["22021", "23514", "54000", "42P01"];

@@ -47,7 +47,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 5, failure_persistence: None, max_shrink_iters: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn postgres_does_what_the_model_and_sqlite_do(numbers in vec(any::<u64>(), 40..100)) {
+    fn postgres_agrees_with_the_model_and_sqlite(numbers in vec(any::<u64>(), 40..100)) {
         let Some(server) = postgres_server::server() else { return Ok(()) };
         let open = |prepared_statements| {
             let mut options = fixture::fresh_options(server);

@@ -46,7 +46,7 @@ fn assert_about(what: &str, found: Option<Duration>, expected: Duration) {
 /// Each age is that of the item it is named after. A timer waits since it is due, an activity since it was scheduled,
 /// although its instance has changed since.
 #[tokio::test]
-async fn the_ages_are_those_of_what_waits() {
+async fn the_ages_are_those_of_the_waiting_items() {
     let Some(server) = Server::own() else { return };
     let options = fresh_options(&server);
     let (admin, schema) = (Admin::connect(&server).await, options.schema.to_string());

@@ -86,7 +86,7 @@ fn look(server: &Server, options: &PostgresOptions) -> (Option<i64>, i64) {
 /// The end of the first lease stays in the index while the instance waits for something else. Then the instance is read once,
 /// which changes only `look_at`, and not again.
 #[test]
-fn an_instance_that_waits_beyond_its_first_lease_is_looked_at_once() {
+fn an_instance_that_waits_beyond_its_first_lease_is_read_once() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
     let mut node = waiting(&options, "waits");

@@ -188,7 +188,7 @@ fn a_caller_needs_no_more_than_to_insert() {
 }
 
 #[test]
-fn a_row_that_makes_no_sense_or_breaks_its_transaction_holds_nobody_up() {
+fn an_invalid_row_or_one_whose_transaction_fails_does_not_block_the_next() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
     let mut node = Node::open(&options, 1);

@@ -204,7 +204,7 @@ fn a_retryable_failure_strands_no_item() {
 /// A process that is frozen in the middle of a transaction, with rows locked, holds the others up for seconds, not for ever; and
 /// when it goes on, it commits nothing.
 #[test]
-fn a_node_that_is_frozen_in_a_transaction_holds_nobody_up() {
+fn a_node_that_is_frozen_in_a_transaction_does_not_block_others() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
     let (mut frozen, mut other) = (Node::open(&options, 1), Node::open(&options, 2));

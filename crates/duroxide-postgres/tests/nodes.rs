@@ -35,7 +35,7 @@ fn ten_nodes_open_a_schema_at_once() {
 }
 
 #[test]
-fn a_claim_passes_over_what_another_node_is_claiming() {
+fn a_claim_skips_instances_that_another_node_is_claiming() {
     let Some((mut one, mut other)) = two_nodes() else { return };
     one.run(ids("a", 3).iter().map(|id| start(id)).collect());
     one.engine.steps().begin(one.at).unwrap();
@@ -51,7 +51,7 @@ fn a_claim_passes_over_what_another_node_is_claiming() {
 }
 
 #[test]
-fn what_a_node_has_no_handler_for_stays_free_for_others() {
+fn instances_without_a_handler_on_a_node_stay_free_for_others() {
     let Some((mut one, mut other)) = two_nodes() else { return };
     one.run(vec![start("a")]);
     let none =
@@ -106,7 +106,7 @@ fn a_number_that_was_drawn_before_its_mailbox_was_locked_is_not_used() {
 /// D10: the process that ends the node need not know how long its leases are. The instance waits for a timer that is due
 /// before its lease ends, or later, or has just been started.
 #[test]
-fn what_a_dead_node_held_is_found_however_long_its_leases_are() {
+fn claims_of_a_dead_node_are_found_with_leases_of_any_length() {
     let Some((mut dead, mut heir)) = two_nodes() else { return };
     for lease in [Duration::from_secs(30), Duration::from_secs(600), Duration::from_secs(60 * 60 * 24)] {
         for timer in [None, Some(Duration::from_secs(300)), Some(Duration::from_secs(60 * 60))] {
@@ -134,7 +134,7 @@ fn what_a_dead_node_held_is_found_however_long_its_leases_are() {
 
 /// D10: a lease that has lasted for a while, and was read meanwhile, ends with its node, too.
 #[test]
-fn what_a_dead_node_held_is_found_after_minutes() {
+fn claims_of_a_dead_node_are_found_after_minutes() {
     let Some(server) = postgres_server::server() else { return };
     let mut node = Node::open_in_virtual_time(&fresh_options(server), 1);
     let row = NodeRow { name: "dead".to_owned(), session_owners: Vec::new(), capability: "{}".to_owned() };

@@ -235,7 +235,7 @@ async fn without_notifications_a_waiting_fetch_asks_for_work() {
 
 /// A lost notification delays work, and loses none: a store that listens also polls, every half minute.
 #[tokio::test]
-async fn work_that_nobody_told_of_is_found_by_looking() {
+async fn work_without_a_notification_is_found_by_polling() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
     let waiting = PostgresProvider::open(options.clone()).await.unwrap();

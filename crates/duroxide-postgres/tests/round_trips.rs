@@ -111,7 +111,7 @@ fn one_activity_from_start_to_end_on_a_node_that_is_alone() {
 /// A claim locks and reads instances that another node has started. The node that has locked an instance does not read
 /// it again.
 #[test]
-fn what_another_node_has_started_is_read_once() {
+fn instances_started_by_another_node_are_read_once() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
     let (mut other, mut node) = (Node::open(&options, 1), Node::open(&options, 2));

@@ -88,13 +88,13 @@ async fn check(system: Tls, trusting: fn(&[u8]) -> Result<Tls, OpenError>) {
 
 #[cfg(feature = "rustls")]
 #[tokio::test]
-async fn rustls_does_what_sslmode_says() {
+async fn rustls_follows_sslmode() {
     check(Tls::rustls(), Tls::rustls_trusting).await;
 }
 
 #[cfg(feature = "native-tls")]
 #[tokio::test]
-async fn the_systems_library_does_what_sslmode_says() {
+async fn the_systems_library_follows_sslmode() {
     check(Tls::native(), Tls::native_trusting).await;
 }
 

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tag_filters_match_what_they_say() {
+    fn tag_filters_match_their_tags() {
         let gpu = TagFilter::tags(["gpu"]);
         let both = TagFilter::default_and(["gpu"]);
         assert!(gpu.matches(Some("gpu")) && !gpu.matches(None) && !gpu.matches(Some("cpu")));

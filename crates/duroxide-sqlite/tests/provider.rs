@@ -43,7 +43,7 @@ fn activity(id: u64) -> WorkItem {
 
 /// A13: name, version, management, and that it is `Send + Sync`.
 #[tokio::test]
-async fn a_provider_says_what_it_is() {
+async fn a_provider_has_a_name_and_a_version() {
     fn shared<T: Send + Sync + 'static>(_: &T) {}
     let provider = SqliteProvider::new_in_memory().await.unwrap();
     shared(&provider);
@@ -167,7 +167,7 @@ fn node_files(folder: &Path) -> Vec<String> {
 /// D10: the nodes of one file find each other however its path was spelled.
 #[cfg(unix)]
 #[tokio::test]
-async fn the_files_of_nodes_stand_beside_the_real_file() {
+async fn the_files_of_nodes_are_next_to_the_real_file() {
     let (real, links) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (path, link) = (real.path().join("store.db"), links.path().join("link.db"));
     std::os::unix::fs::symlink(&path, &link).unwrap();

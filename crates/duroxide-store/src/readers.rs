@@ -280,7 +280,7 @@ mod tests {
 
     /// Q1: the damage concerns one instance.
     #[test]
-    fn what_cannot_be_read_of_one_instance_does_not_keep_the_others_from_theirs() {
+    fn an_unreadable_instance_does_not_fail_the_reads_of_others() {
         let mut engine = OneUnreadable(MemoryEngine::default());
         let (mut read, broken) = SharedRead::<Descriptors>::new("test".into(), "broken".to_owned());
         let (other, sound) = SharedRead::new("test".into(), "sound".to_owned());
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn each_read_is_made_once_whoever_sleeps_or_is_busy() {
+    fn each_read_is_made_once_by_a_sleeping_or_a_busy_thread() {
         let queue = Arc::new(ReadQueue::default());
         let reader = |queue: Arc<ReadQueue>| {
             move || {

@@ -332,7 +332,7 @@ mod tests {
 
     /// 3.2 group 5: reads that have no message, waits that have no event, and nothing that code gave up.
     #[test]
-    fn what_listens_is_told_apart_from_what_was_served() {
+    fn open_waits_are_told_apart_from_served_ones() {
         let mut history = seed().into_events(Timestamp::ZERO);
         let mut add = |source, kind| {
             let id = history.len() as u64 + 1;

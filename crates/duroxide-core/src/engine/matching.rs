@@ -238,7 +238,7 @@ mod tests {
 
     /// 4.1: times and the text of a status are not compared.
     #[test]
-    fn what_is_not_compared_makes_no_difference() {
+    fn fields_that_are_not_compared_make_no_difference() {
         let timer = |fire_at_ms| Action::CreateTimer { scheduling_event_id: 0, fire_at_ms };
         let status = |status: Option<&str>| Action::UpdateCustomStatus { status: status.map(str::to_owned) };
         let pairs = [

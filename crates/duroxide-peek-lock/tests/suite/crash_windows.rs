@@ -255,7 +255,7 @@ fn nothing_is_enqueued_before_its_schedule_and_nothing_acked_before_its_append()
 
 /// S4.32: a store that does not know whether its former process still runs keeps locks until their deadline.
 #[test]
-fn a_lock_holds_until_its_deadline_unless_its_holder_is_known_to_be_gone() {
+fn a_lock_holds_until_its_deadline_unless_its_holder_is_known_to_be_dead() {
     let store = TableStore::default();
     let mut before = process(&store);
     before.send(&start("a"));

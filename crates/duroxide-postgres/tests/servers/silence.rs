@@ -152,7 +152,7 @@ async fn an_upgrade_is_waited_for_without_a_limit() {
 
 /// The server stops a transaction that its client has given up: its lock waits would otherwise pile up there.
 #[test]
-fn the_server_ends_what_waits_for_a_lock_on_a_connection_that_was_given_up() {
+fn the_server_ends_lock_waits_of_an_abandoned_connection() {
     let Some(server) = postgres_server::server() else { return };
     let mut options = PostgresOptions { answer_timeout: LIMIT, ..fresh_options(server) };
     options.config.application_name("given up");

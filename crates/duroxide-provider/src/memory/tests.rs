@@ -32,7 +32,7 @@ proptest! {
     }
 
     #[test]
-    fn memory_does_what_the_model_does(numbers in prop::collection::vec(any::<u64>(), 1..150)) {
+    fn memory_agrees_with_the_model(numbers in prop::collection::vec(any::<u64>(), 1..150)) {
         let (model, memory) = (ModelEngine::default(), MemoryEngine::default());
         compare(&mut Subject::new(model), &mut Subject::new(memory), &numbers);
     }
@@ -81,7 +81,7 @@ fn a_transaction_claims_its_share_of_the_instances_that_it_begins() {
 
 /// A random test proves nothing about operations that it never reaches.
 #[test]
-fn the_random_driver_reaches_what_matters() {
+fn the_random_driver_covers_all_operations() {
     let mut reached = BTreeMap::<&'static str, usize>::new();
     for run in 0..100_u64 {
         let mut subject = Subject::new(MemoryEngine::default());

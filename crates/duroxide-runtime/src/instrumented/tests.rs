@@ -38,7 +38,7 @@ async fn every_call_reaches_the_inner_provider_under_its_own_name() {
 }
 
 #[tokio::test]
-async fn what_the_inner_provider_can_do_shows() {
+async fn capabilities_of_the_inner_provider_are_kept() {
     let inner = FakeStore::telling();
     let wrapped = InstrumentedProvider::new(Arc::clone(&inner) as Arc<dyn Provider>, None);
     let wrapped: &dyn Provider = &wrapped;
@@ -72,7 +72,7 @@ async fn every_call_is_measured() {
 }
 
 #[tokio::test]
-async fn success_and_errors_are_told_apart() {
+async fn success_and_errors_are_counted_apart() {
     let recorder = Recorder::default();
     let metrics = metrics();
     let wrapped = InstrumentedProvider::new(FakeStore::telling(), Some(Arc::clone(&metrics)));

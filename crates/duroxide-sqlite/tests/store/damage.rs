@@ -14,7 +14,7 @@ fn damage(path: &Path, sql: &str) {
 
 /// 16.10, B6: text that is not UTF-8 becomes a dead letter like any other undecodable text, and other instances go on.
 #[test]
-fn a_damaged_message_is_put_aside_and_becomes_a_dead_letter() {
+fn a_damaged_message_becomes_a_dead_letter() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     let mut store = Store::file(&path);

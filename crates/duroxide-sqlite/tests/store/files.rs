@@ -62,7 +62,7 @@ fn a_transaction_that_was_never_committed_left_nothing() {
 
 /// Routes, lanes and numbers of a rolled back transaction are forgotten, too.
 #[test]
-fn a_rollback_forgets_what_the_transaction_made() {
+fn a_rollback_forgets_new_routes_lanes_and_numbers() {
     let mut store = Store::in_memory();
     store.engine.steps().begin(store.now).unwrap();
     let op = Op::EnqueueMessage(MessageRow::new(start("order-1"), None).unwrap());
@@ -129,7 +129,7 @@ fn every_connection_has_the_synchronous_setting_that_was_asked_for() {
 
 /// A reader sees committed rows, and no open transaction.
 #[test]
-fn a_reader_beside_the_writer_sees_only_commits() {
+fn a_reader_sees_only_commits_of_the_writer() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = Store::file(&directory.path().join("store.db"));
     let mut reader = store.engine.open_reader().unwrap().unwrap();
@@ -314,7 +314,7 @@ fn every_transaction_that_writes_begins_immediate() {
 
 /// The file has our application id.
 #[test]
-fn the_header_says_whose_file_it_is() {
+fn the_header_has_our_application_id() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     drop(Store::file(&path));

@@ -71,7 +71,7 @@ fn pages_are_found_through_indexes() {
 
 /// A rare name, and instances without a stored name, are found by an index, without a sort.
 #[test]
-fn a_name_is_sought_together_with_what_was_never_named() {
+fn a_name_is_sought_together_with_unnamed_instances() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     let mut store = Store::file(&path);

@@ -52,7 +52,7 @@ fn queue(n: u64) -> WorkItem {
 }
 
 #[test]
-fn a_message_to_a_started_instance_that_nobody_claimed_costs_the_same_in_a_long_mailbox() {
+fn a_message_to_an_unclaimed_instance_costs_the_same_in_a_long_mailbox() {
     for message in [event, queue] {
         let mut store = Store::in_memory();
         store.send(&start("order-1"));
@@ -71,7 +71,7 @@ fn a_start_behind_many_messages_is_found_at_once() {
 }
 
 #[test]
-fn a_message_to_an_instance_nobody_started_costs_the_same_in_a_long_mailbox() {
+fn a_message_to_an_unknown_instance_costs_the_same_in_a_long_mailbox() {
     for message in [event, queue] {
         assert_flat(&mut Store::in_memory(), message);
     }

@@ -188,7 +188,7 @@ fn a_turn_keeps_its_number_of_statements() {
 
 /// A claim that got all it asked for still returns whether ready items are left, so that no further query is needed.
 #[test]
-fn a_claim_says_whether_it_took_all() {
+fn a_claim_reports_whether_it_took_all() {
     let mut store = Store::in_memory();
     for n in 0..2 {
         store.send(&start(&format!("order-{n}")));
@@ -214,7 +214,7 @@ fn a_claim_that_stops_in_front_of_a_suspect_did_not_take_all() {
 
 /// After every transaction the store asks when something is due next: one statement.
 #[test]
-fn a_look_ahead_is_one_statement() {
+fn the_next_due_time_is_one_statement() {
     let mut store = Store::in_memory();
     store.send(&start("order-1"));
     store.claim().unwrap();

@@ -104,7 +104,7 @@ fn delete(instance: &str) -> Op {
 /// 19.1: the tree is deleted with the first step; its ids are free, and the remaining rows do not affect a new instance
 /// of that id.
 #[test]
-fn a_large_instance_is_gone_at_once_and_its_rows_go_in_steps() {
+fn a_large_instance_is_deleted_at_once_and_its_rows_in_steps() {
     let mut counted = Counted::new();
     append(&mut counted.store, "order-1", 1, MANY, 20);
     (0..MANY).for_each(|n| counted.store.send(&raise("order-1", &n.to_string())));
@@ -153,7 +153,7 @@ fn a_step_is_bounded_in_bytes() {
 
 /// After a crash, or when the caller has gone, the store finishes by itself, with pauses.
 #[test]
-fn what_a_call_left_is_removed_later_by_whoever_runs() {
+fn rows_left_by_a_stopped_delete_are_removed_by_a_later_transaction() {
     let mut counted = Counted::new();
     append(&mut counted.store, "order-1", 1, MANY, 20);
     let (_, unfinished) = deleted(counted.step(&delete("order-1")));

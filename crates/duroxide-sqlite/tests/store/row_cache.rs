@@ -103,7 +103,7 @@ fn a_cancelled_activity_is_lost_to_its_holder() {
 }
 
 #[test]
-fn what_was_rolled_back_is_not_kept() {
+fn rolled_back_rows_are_not_cached() {
     let mut store = Store::in_memory();
     store.send(&start("order-1"));
     store.engine.steps().begin(store.now).unwrap();
@@ -145,7 +145,7 @@ fn claim_child_of(store: &mut Store, parent: &str, child: &str) -> String {
 
 /// The result of a child goes to its parent, whose row number is known and not read.
 #[test]
-fn a_parent_that_is_kept_is_not_read_when_its_child_ends() {
+fn a_cached_parent_is_not_read_when_its_child_ends() {
     let mut store = Store::in_memory();
     let token = claim_child_of(&mut store, "order-1", "child-1");
     let trace = store.engine.trace_statements().unwrap();
@@ -209,7 +209,7 @@ fn a_lock_holds_all_that_waited_and_nothing_that_comes_later() {
 /// Up to 256 waiting messages of an instance are kept in memory; one more, and they are read. Either way the turn gets all of
 /// them, in order and once.
 #[test]
-fn a_mailbox_at_the_bound_of_what_is_kept_and_beyond_is_claimed_whole() {
+fn a_mailbox_at_the_bound_of_the_cache_and_beyond_is_claimed_whole() {
     for messages in [255, 256, 257, 258, 600] {
         let mut store = Store::in_memory();
         with_waiting(&mut store, messages);
@@ -225,7 +225,7 @@ fn a_mailbox_at_the_bound_of_what_is_kept_and_beyond_is_claimed_whole() {
 
 /// The cache of instances and activities is bounded; rows beyond the bound are read, and lose nothing.
 #[test]
-fn instances_beyond_the_bound_of_what_is_kept_are_read() {
+fn instances_beyond_the_bound_of_the_cache_are_read() {
     const BEYOND: usize = 8_192 + 3;
     let mut store = Store::in_memory();
     store.engine.steps().begin(store.now).unwrap();

@@ -66,7 +66,7 @@ fn work_of_handlers_that_only_another_writer_has_met_is_claimed() {
 /// A request is notified of the next write by any process, and only of that one.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_write_is_told_to_who_asked() {
+fn a_write_notifies_its_watchers() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     // A link to the file has no log next to it.
@@ -89,7 +89,7 @@ fn a_write_is_told_to_who_asked() {
 }
 
 #[test]
-fn a_store_in_memory_has_nobody_to_tell_of() {
+fn a_store_in_memory_watches_no_file() {
     let tell: TellOfWrite = Arc::new(|| ());
     assert!(!Store::in_memory().engine.tell_of_writes(&tell));
 }

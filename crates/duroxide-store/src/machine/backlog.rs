@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_do_not_need_is_used_by_others() {
+    fn room_that_clients_do_not_need_is_used_by_others() {
         let mut backlog = Backlog::default();
         for n in 0..20 {
             backlog.push(commit(&format!("c{n}")));

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_come_back_within_a_few_commits_is_not_waited_for() {
+    fn callers_that_stay_away_for_a_few_commits_are_not_waited_for() {
         let mut gathering = after_commit(100, MS);
         for expected in [50, 25, 12] {
             gathering.expect_results(0, 0, MS, at(0));

@@ -223,7 +223,7 @@ fn a_fetch_is_tried_once_then_waits_for_its_deadline() {
 
 /// Even a fetch whose deadline has passed is tried before it is answered without items.
 #[test]
-fn nobody_leaves_before_the_store_was_asked() {
+fn no_fetch_is_answered_before_the_store_was_asked() {
     let mut machine = idle_machine();
     let _reply = fetch(&mut machine, request(1, 1), at(0));
     assert_eq!(machine.next_step(at(10)), Step::Transact);
@@ -242,7 +242,7 @@ fn one_claim_in_vain_speaks_for_all_fetches_with_the_same_filter() {
 
 /// A fetch without free slots stops at rows that were attempted before; others may take them.
 #[test]
-fn a_fetch_that_was_held_up_by_its_slots_speaks_only_for_itself() {
+fn a_fetch_without_free_slots_decides_only_for_itself() {
     let mut machine = idle_machine();
     let _ahead = fetch(&mut machine, request(4, 0), at(500));
     let _free = fetch(&mut machine, request(4, 4), at(500));
@@ -261,7 +261,7 @@ fn a_fetch_whose_caller_has_gone_away_is_forgotten() {
 
 /// The caller may go away between the decision to run a transaction and the claim for it.
 #[test]
-fn nothing_is_claimed_for_a_caller_who_has_gone_away() {
+fn nothing_is_claimed_for_a_dropped_fetch() {
     let mut machine = idle_machine();
     drop(fetch(&mut machine, request(1, 1), at(500)));
     assert_eq!(transact_in_vain(&mut machine, true), 0);
@@ -303,7 +303,7 @@ fn a_lost_store_refuses_work_until_it_is_reopened() {
 }
 
 #[test]
-fn a_closed_machine_does_what_nobody_waits_for_and_stops() {
+fn a_closed_machine_carries_out_unattended_operations_and_stops() {
     let mut machine = idle_machine();
     machine.accept(ack());
     let mut reply = fetch(&mut machine, request(1, 1), at(500));

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_events_tell_their_kind_if_they_can() {
+    fn raw_events_have_their_kind_if_it_can_be_read() {
         assert_eq!(raw_event(row(2, r#"{"type":"FromTheFuture"}"#)).event_type, "FromTheFuture");
         assert_eq!(raw_event(row(2, "nonsense")).event_type, "");
         assert_eq!(stamped_version(&timer_row(1).data), "0.5.0");

@@ -18,7 +18,7 @@ fn run_first_round(f: &mut Fixture, instance: &str, more: Vec<Event>) {
 /// S3.35 to S3.37, S3.T41: the claim is made and counted, the events before the bad one are there, the text names
 /// position, instance and execution.
 #[test]
-fn a_fetch_of_corrupt_history_returns_what_can_be_read_and_says_what_cannot() {
+fn a_fetch_of_corrupt_history_returns_the_readable_events_and_the_error() {
     let mut f = fixture();
     run_first_round(&mut f, "a", vec![event("a", 2, EventKind::TimerCreated { fire_at_ms: 1 })]);
     f.plan.corrupt_second_event_of("a");
@@ -117,7 +117,7 @@ fn unknown_instances_and_executions_are_named_in_the_error() {
 }
 
 #[test]
-fn a_custom_status_is_told_only_if_it_is_newer() {
+fn a_watch_reports_only_a_newer_custom_status() {
     let mut f = fixture();
     let status = EventKind::CustomStatusUpdated { status: Some("half".to_owned()) };
     run_first_round(&mut f, "a", vec![event("a", 2, status)]);
@@ -150,7 +150,7 @@ fn a_plain_ack_is_a_round() {
 // ---- watching -----------------------------------------------------------------------------------------------
 
 #[test]
-fn a_new_status_is_told_to_those_who_watch_its_instance() {
+fn a_new_status_notifies_the_watches_of_its_instance() {
     let mut f = fixture();
     let claim = claim_new(&mut f, "a");
     let Fixture { provider, mut store, .. } = f;
@@ -179,7 +179,7 @@ fn only_round(instance: &str, status: Option<&str>) -> Round {
 
 /// 20.2: a watcher gets the end with all values that a read would return.
 #[test]
-fn an_end_is_told_as_a_read_shows_it() {
+fn a_reported_end_equals_the_status_that_a_read_returns() {
     for status in [None, Some("all picked")] {
         let mut f = fixture();
         let claim = claim_new(&mut f, "a");
@@ -197,7 +197,7 @@ fn an_end_is_told_as_a_read_shows_it() {
 
 /// 20.2: watchers are notified of committed rounds only, not of refused ones or those with an unknown outcome.
 #[test]
-fn an_end_is_told_only_once_it_is_committed() {
+fn an_end_is_reported_only_after_its_commit() {
     for (point, class) in [
         (Point::Apply, FailureClass::Permanent),
         (Point::Commit, FailureClass::Retryable),
@@ -217,7 +217,7 @@ fn an_end_is_told_only_once_it_is_committed() {
 
 /// B22: a caller that waits for an instance started here need not read first.
 #[test]
-fn what_was_begun_here_is_known_not_to_have_ended() {
+fn an_instance_begun_here_counts_as_running() {
     let mut f = fixture();
     let has_not_ended = |f: &Fixture, instance| f.provider.watch(instance).unwrap().has_not_ended();
     let claim = claim_new(&mut f, "a");
@@ -254,7 +254,7 @@ fn after_a_change_by_another_process_nothing_is_known_of_ends() {
 
 /// A notification that is delayed, because of many watches, is not lost.
 #[test]
-fn what_others_changed_counts_before_it_is_told() {
+fn changes_by_others_count_before_their_notification() {
     let mut f = fixture();
     let _watches: Vec<_> = (0..800).map(|n| f.provider.watch(&n.to_string())).collect();
     for instance in ["first", "second"] {
@@ -270,7 +270,7 @@ fn what_others_changed_counts_before_it_is_told() {
 /// 8.5, 20.2: an execution that is continued, a custom status, a delete and changes by other processes are reported
 /// without an end.
 #[test]
-fn what_is_no_end_is_told_for_a_read() {
+fn changes_without_an_end_are_reported_without_a_status() {
     let mut f = fixture();
     let claim = claim_new(&mut f, "a");
     let Fixture { provider, mut store, clock, plan } = f;
@@ -300,7 +300,7 @@ fn what_is_no_end_is_told_for_a_read() {
 
 /// 20.2: values are waited for too.
 #[test]
-fn a_new_value_is_told_to_those_who_watch_its_instance() {
+fn a_new_value_notifies_the_watches_of_its_instance() {
     let mut f = fixture();
     let claim = claim_new(&mut f, "a");
     let Fixture { provider, mut store, .. } = f;
@@ -315,7 +315,7 @@ fn a_new_value_is_told_to_those_who_watch_its_instance() {
 
 /// Clients wait for an end, a custom status or a value. Notified of every turn, each would read the store for nothing.
 #[test]
-fn a_round_in_the_middle_is_told_to_nobody() {
+fn a_round_in_the_middle_notifies_no_watch() {
     let mut f = fixture();
     let claim = claim_new(&mut f, "a");
     let Fixture { provider, mut store, .. } = f;
@@ -327,7 +327,7 @@ fn a_round_in_the_middle_is_told_to_nobody() {
 }
 
 #[test]
-fn a_delete_and_a_change_by_another_process_are_told_to_everyone() {
+fn a_delete_and_a_change_by_another_process_notify_all_watches() {
     let mut f = fixture();
     run_first_round(&mut f, "a", Vec::new());
     let Fixture { provider, mut store, clock, plan } = f;
@@ -348,7 +348,7 @@ fn a_delete_and_a_change_by_another_process_are_told_to_everyone() {
 
 /// A watch makes the store poll for changes by other processes; without one, and without fetches, it sleeps.
 #[test]
-fn the_store_looks_for_changes_only_while_someone_watches() {
+fn the_store_polls_for_changes_only_while_watches_exist() {
     let Fixture { provider, mut store, .. } = fixture();
     let watch = provider.watch("a");
     assert!(matches!(store.run(), duroxide_store::Idle::Until(_)));

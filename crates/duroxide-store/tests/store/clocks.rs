@@ -64,7 +64,7 @@ fn a_holder_keeps_its_lease_across_a_jump_back() {
 /// The lease is checked at the time the operation was handed in; that time may lie in the future now, also after the
 /// leases were shortened by an earlier batch.
 #[test]
-fn what_was_handed_in_before_a_jump_back_is_served() {
+fn operations_submitted_before_a_jump_back_are_served() {
     let mut f = fixture_with(StoreOptions { batch_ops_max: 1, ..StoreOptions::default() });
     let claim = claim_new(&mut f, "a");
     let (provider, mut store) = (f.provider, f.store);
@@ -178,7 +178,7 @@ fn a_jump_back_moves_no_delayed_message() {
 }
 
 #[test]
-fn leases_that_cannot_be_looked_at_hold_nobody_up() {
+fn leases_that_cannot_be_shortened_do_not_block_other_work() {
     let mut f = fixture();
     claim_new(&mut f, "a");
     f.plan.fail_next(Point::ClampLeases, FailureClass::Retryable);

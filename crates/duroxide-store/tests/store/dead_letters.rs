@@ -27,7 +27,7 @@ fn a_message_that_waited_too_long_for_its_instance_is_counted() {
 
 /// 16.10: an activity that the runtime cannot run becomes a dead letter, is counted once, and can be retried.
 #[test]
-fn an_activity_put_aside_by_the_runtime_is_counted_and_can_be_retried() {
+fn a_dead_letter_of_the_runtime_is_counted_and_can_be_retried() {
     let counters = Counters::default();
     metrics::with_local_recorder(&counters, || {
         let Fixture { provider, mut store, .. } = fixture();

@@ -38,7 +38,7 @@ fn a_broken_operation_fails_alone() {
 
 /// Items that the other operations of a failed batch made ready are still handed over.
 #[test]
-fn a_waiting_fetch_gets_what_a_broken_batch_left_standing() {
+fn a_waiting_fetch_gets_the_items_that_a_failed_batch_still_made_ready() {
     let Fixture { provider, mut store, plan, .. } = fixture();
     let mut fetch = pin!(fetch_instances(&provider, 8));
     hand_in(&mut fetch);
@@ -104,7 +104,7 @@ fn a_failure_before_the_commit_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_store_that_cannot_begin_tells_its_fetches_instead_of_spinning() {
+fn a_store_that_cannot_begin_fails_its_fetches_instead_of_spinning() {
     let Fixture { provider, mut store, plan, .. } = fixture();
     plan.fail_next(Point::Begin, FailureClass::Retryable);
     let request = OrchestrationFetch::new(LOCK, LONG);
@@ -203,7 +203,7 @@ fn a_store_that_cannot_hand_out_instances_takes_no_messages() {
 }
 
 #[test]
-fn a_broken_promotion_holds_nobody_up_and_is_tried_again_later() {
+fn a_failed_promotion_blocks_no_other_work_and_is_retried_later() {
     let Fixture { provider, mut store, clock, plan } = fixture();
     let delay = Some(Duration::from_secs(1));
     complete(&mut store, provider.enqueue_for_orchestrator(start("later"), delay)).unwrap();
@@ -300,7 +300,7 @@ fn claims_of_a_lost_transaction_are_released_after_the_reopen() {
 
 /// The lost transaction may have been committed, so watchers are notified to read.
 #[test]
-fn watchers_are_told_after_a_reopen() {
+fn watchers_are_notified_after_a_reopen() {
     let Fixture { provider, mut store, clock, plan } = fixture();
     let mut watch = provider.watch("a").unwrap();
     let mut changed = pin!(watch.changed());
@@ -339,7 +339,7 @@ fn upkeep_runs_between_transactions_and_may_fail() {
 
 /// L2: an engine whose poll for changes fails is polled again after a second, not in a loop.
 #[test]
-fn a_failed_look_for_changes_is_repeated_after_a_pause() {
+fn a_failed_poll_for_changes_is_repeated_after_a_pause() {
     let Fixture { provider, mut store, clock, plan } = fixture();
     plan.fail_next(Point::ChangedElsewhere, FailureClass::Retryable);
     let mut fetch = pin!(fetch_instances(&provider, 1));

@@ -73,7 +73,7 @@ fn the_oldest_fetch_is_served_first() {
 }
 
 #[test]
-fn a_fetch_that_does_not_wait_still_looks_once() {
+fn a_fetch_that_does_not_wait_still_asks_once() {
     let Fixture { provider, mut store, .. } = fixture();
     let fetch = || provider.fetch_orchestration_item(LOCK, Duration::ZERO, None);
     assert!(complete(&mut store, fetch()).unwrap().is_none());
@@ -191,7 +191,7 @@ fn an_idle_store_asks_nothing() {
 }
 
 #[test]
-fn a_store_that_nobody_waits_for_sleeps_until_a_request() {
+fn a_store_without_waiting_calls_sleeps_until_a_request() {
     let Fixture { provider, mut store, .. } = fixture();
     complete(&mut store, provider.get_queue_depths()).unwrap();
     assert_eq!(store.run(), Idle::UntilRequest);
@@ -298,7 +298,7 @@ fn a_plain_fetch_dropped_while_it_loads_releases_its_claim() {
 
 /// D9: polls come every 50 ms, and every millisecond for a second after a change.
 #[test]
-fn a_change_by_another_process_makes_the_store_look_more_often() {
+fn a_change_by_another_process_makes_the_store_poll_more_often() {
     let Fixture { provider, mut store, clock, plan } = fixture();
     let mut fetch = pin!(fetch_instances(&provider, 1));
     hand_in(&mut fetch);
@@ -331,7 +331,7 @@ fn a_change_by_another_process_that_made_nothing_ready_costs_no_transaction() {
 
 /// A fetch that does not wait must see rows that another process committed before it.
 #[test]
-fn a_new_fetch_looks_for_changes_by_others_at_once() {
+fn a_new_fetch_polls_for_changes_by_others_at_once() {
     let Fixture { provider, mut store, plan, .. } = fixture();
     let request = OrchestrationFetch::new(LOCK, Duration::ZERO).with_max(8, 8);
     complete(&mut store, provider.fetch_orchestration_items(&request)).unwrap();

@@ -144,7 +144,7 @@ impl Shared {
 
 /// D10: a waiting fetch gets the items of a dead node within a second, in one transaction.
 #[test]
-fn what_a_dead_process_held_is_handed_to_a_waiting_fetch() {
+fn items_of_a_dead_process_go_to_a_waiting_fetch() {
     let mut shared = with_claim_of_another_process();
     let _own = shared.join("own");
     let Shared { provider, mut store, clock, plan, processes } = shared;
@@ -208,7 +208,7 @@ fn a_node_that_leaves_frees_what_it_holds() {
 
 /// The future of `join_node` may be dropped at any await; a node that has joined by then ends, too.
 #[test]
-fn a_join_that_nobody_waits_for_leaves_nothing() {
+fn a_dropped_join_leaves_no_node() {
     let mut shared = serve(MemoryEngine::default());
     {
         let announcement = named("impatient");

@@ -92,7 +92,7 @@ fn slow_commits_do_not_keep_the_leases_of_the_dead() {
 
 /// Leases are as long as asked for unless a commit takes more than a quarter of them.
 #[test]
-fn a_lease_that_is_long_beside_the_commits_is_as_long_as_asked_for() {
+fn a_lease_that_is_long_compared_with_the_commits_is_not_extended() {
     for commit in [Duration::from_millis(49), SHORT / 4] {
         let mut f = with_activity();
         make_commits_take(&f, commit);

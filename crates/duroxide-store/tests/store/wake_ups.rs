@@ -118,7 +118,7 @@ fn a_completion_wakes_a_fetch() {
 }
 
 #[test]
-fn what_is_given_back_wakes_a_fetch_at_once_or_after_its_pause() {
+fn an_abandoned_item_wakes_a_fetch_at_once_or_after_its_delay() {
     for delay in [None, Some(PAUSE)] {
         for ignore_attempt in [false, true] {
             let mut f = unshared();
@@ -203,7 +203,7 @@ fn a_failure_costs_a_fetch_no_more_than_the_pause_after_it() {
 /// A fetch that got as much as it asked for has not emptied its queue, however many slots are free: the next one is served
 /// at once.
 #[test]
-fn what_a_fetch_left_is_there_for_the_next() {
+fn items_left_by_a_fetch_are_ready_for_the_next() {
     let mut f = unshared();
     for id in [2, 3] {
         complete(&mut f.store, f.provider.enqueue_for_worker(activity("a", id))).unwrap();

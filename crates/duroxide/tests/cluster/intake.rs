@@ -48,7 +48,7 @@ pub async fn leave_an_order_half_done(folder: &Path) {
 /// I10 reaches into the caller's own rows: order and workflow exist together, or neither does. Waiting nodes are notified
 /// of the commit; without that they would find it after 30 seconds.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_and_its_workflow_are_there_together_or_not_at_all() {
+async fn an_order_and_its_workflow_exist_together_or_not_at_all() {
     let Some(schema) = Schema::new() else { return };
     let (store, other) = (schema.open().await, schema.open().await);
     let mut admin = schema.admin().await;

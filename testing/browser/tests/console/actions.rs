@@ -44,7 +44,7 @@ fn every_action_of_an_instance() {
 }
 
 #[test]
-fn bulk_actions_show_first_what_they_hit() {
+fn bulk_actions_show_the_affected_instances_first() {
     let Some(visit) = Visit::signed_in(1_000, 1_280, OPERATOR) else { return };
     let page = &visit.page;
     for id in ["bulk-1", "bulk-2"] {

@@ -140,7 +140,7 @@ fn a_page_follows_its_instance_until_it_is_paused() {
 }
 
 #[test]
-fn a_filter_shows_what_fits_while_one_types() {
+fn a_filter_shows_matching_instances_while_its_text_is_typed() {
     let Some(visit) = Visit::signed_in(1_000, 1_280, OPERATOR) else { return };
     visit.order("order-special");
     visit.go("/instances");

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_ready_later_moves_the_beginning_down_and_never_up() {
+    fn rows_made_ready_later_move_the_beginning_down_and_never_up() {
         let mut floors = looked(Some(7), Some(9));
         floors.lower(News { instances_from: Some(5), activities_from: Some(2_000) });
         assert_eq!((floors.instances(), floors.activities()), (5, 9));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_answer_to_a_look_at_everything_counts_for_the_pause() {
+    fn only_the_answer_to_a_full_read_counts_for_the_pause() {
         let mut floors = Floors::default();
         assert_eq!((floors.begin_look(), floors.full_sent_at), ((0, 0), None), "it is off");
         floors.switch(true);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_looked_for_that_was_due_before_the_last_look() {
+    fn rows_due_before_the_last_read_are_not_searched() {
         let mut floors = Floors { is_on: true, ..Floors::default() };
         let at = Timestamp::from_micros;
         assert_eq!(floors.due(), 0);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_everything_is_repeated_after_a_pause_and_a_near_one_more_often() {
+    fn a_full_read_is_repeated_after_a_pause_and_a_near_one_more_often() {
         let mut floors = Floors { is_on: true, ..Floors::default() };
         assert!(floors.look().is_some() && floors.full_sent_at.take().is_some());
         assert!(floors.look().is_none(), "it is not time");

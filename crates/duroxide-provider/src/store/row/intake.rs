@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_somebody_wrote_by_hand_is_checked_when_it_is_read() {
+    fn a_row_written_by_hand_is_checked_when_it_is_read() {
         let row = |kind: &str, version: Option<&str>| IntakeRow {
             kind: kind.to_owned(),
             instance_id: "a".to_owned(),

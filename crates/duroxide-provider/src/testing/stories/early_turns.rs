@@ -103,7 +103,7 @@ pub fn only_a_first_attempt_leads_to_an_early_turn(mut s: Scenario) {
 }
 
 /// I12: attempts of a client's sending are not counted.
-pub fn what_a_client_sends_does_not_run_early(mut s: Scenario) {
+pub fn messages_of_clients_do_not_run_early(mut s: Scenario) {
     s.running("a");
     for item in [raise("a", "e"), start("b")] {
         let op = Op::EnqueueMessage(MessageRow::new(item, None).unwrap());
@@ -122,7 +122,7 @@ pub fn a_mailbox_with_stored_messages_does_not_run_early(mut s: Scenario) {
 }
 
 /// Messages of a round do not run early, whether the round itself was early or not; the transaction claims it all the same.
-pub fn what_a_round_sends_is_handed_over_after_the_commit(mut s: Scenario) {
+pub fn messages_of_a_round_are_handed_over_after_the_commit(mut s: Scenario) {
     let work = with_activity(&mut s, "a");
     let calls = |claim: &OrchestrationClaim| {
         assert_eq!(claim.instance, "a");

@@ -128,7 +128,7 @@ pub fn attempts_count_fetches_and_are_per_message(mut s: Scenario) {
 }
 
 /// A11
-pub fn an_abandon_touches_only_what_its_token_locked(mut s: Scenario) {
+pub fn an_abandon_changes_only_rows_under_its_token(mut s: Scenario) {
     s.running("a");
     s.send(&raise("a", "locked"));
     let claim = s.claim().unwrap();

@@ -111,7 +111,7 @@ pub fn the_instance_that_waits_longest_is_claimed_first(mut s: Scenario) {
 }
 
 /// D12: no instance starves.
-pub fn what_stays_after_a_commit_goes_to_the_back(mut s: Scenario) {
+pub fn an_instance_with_messages_left_after_a_commit_goes_to_the_back(mut s: Scenario) {
     s.running("busy");
     s.send(&raise("busy", "1"));
     let claim = s.claim().unwrap();
@@ -123,7 +123,7 @@ pub fn what_stays_after_a_commit_goes_to_the_back(mut s: Scenario) {
 }
 
 /// D7, D12: also if its lease had ended and it stood in line again.
-pub fn what_stays_after_a_late_commit_goes_to_the_back(mut s: Scenario) {
+pub fn an_instance_with_messages_left_after_a_late_commit_goes_to_the_back(mut s: Scenario) {
     s.running("busy");
     s.send(&raise("busy", "1"));
     let claim = s.claim().unwrap();
@@ -138,7 +138,7 @@ pub fn what_stays_after_a_late_commit_goes_to_the_back(mut s: Scenario) {
 }
 
 /// B1, 16.11
-pub fn a_stray_message_blocks_nobody_and_joins_a_later_start(mut s: Scenario) {
+pub fn a_stray_message_does_not_block_and_joins_a_later_start(mut s: Scenario) {
     s.send(&cancel("ghost"));
     s.send(&raise("ghost", "1"));
     s.send(&start("healthy"));
@@ -199,7 +199,7 @@ pub fn stray_queue_messages_become_dead_letters_at_the_next_claim(mut s: Scenari
 }
 
 /// 16.11
-pub fn queue_messages_beside_others_wait_for_the_start(mut s: Scenario) {
+pub fn queue_messages_among_other_messages_wait_for_the_start(mut s: Scenario) {
     s.send(&queue("ghost", "q"));
     s.send(&raise("ghost", "e"));
     assert!(s.claim_all(&batch_fetch(1)).dead_letters.is_empty());

@@ -88,7 +88,7 @@ pub fn lost_claims_are_counted_apart_from_abandoned_ones(mut s: Scenario) {
 }
 
 /// S1.33: no claim waits for its lease after a crash that cannot be blamed on one claim.
-pub fn what_died_with_its_node_is_free_at_once_however_often(mut s: Scenario) {
+pub fn claims_of_a_dead_node_are_ready_at_once_each_time(mut s: Scenario) {
     s.send(&start("a"));
     s.send(&activity("c", 1));
     for lost in 0..4 {
@@ -127,7 +127,7 @@ pub fn the_claim_that_ended_its_node_is_charged_alone(mut s: Scenario) {
 }
 
 /// S1.33: a claim that ends its node a second time is to blame. From then on no other claim counts a loss.
-pub fn whoever_is_beside_a_known_killer_loses_nothing(mut s: Scenario) {
+pub fn other_claims_of_a_node_are_not_charged_once_the_crashing_one_is_known(mut s: Scenario) {
     s.send(&start("killer"));
     for (name, blamed) in [("first", 0), ("second", 1), ("third", 2)] {
         let node = join(&mut s, name);
@@ -168,7 +168,7 @@ pub fn a_node_that_ended_by_an_unknown_claim_leaves_all_counted(mut s: Scenario)
 }
 
 /// D10
-pub fn what_a_dead_node_held_is_free_at_once_and_counted(mut s: Scenario) {
+pub fn locks_of_a_dead_node_end_and_count_an_attempt(mut s: Scenario) {
     let (dead, other) = (join(&mut s, "dead"), join(&mut s, "other"));
     s.send(&start("a"));
     s.send(&start("b"));
@@ -194,7 +194,7 @@ pub fn what_a_dead_node_held_is_free_at_once_and_counted(mut s: Scenario) {
 }
 
 /// D5: a crash counts an attempt for everything that was claimed, and may be due to it.
-pub fn what_a_dead_node_held_is_suspect(mut s: Scenario) {
+pub fn claims_of_a_dead_node_become_suspects(mut s: Scenario) {
     let dead = join(&mut s, "dead");
     s.send(&start("a"));
     s.claim_all(&turns_of(dead, 1)).items.pop().unwrap();
@@ -223,7 +223,7 @@ pub fn only_live_leases_end_with_a_node(mut s: Scenario) {
 }
 
 /// A commit that was queued when its node was ended by mistake is served if no claim came in between.
-pub fn a_commit_handed_in_before_its_node_ended_is_served(mut s: Scenario) {
+pub fn a_commit_submitted_before_its_node_ended_is_served(mut s: Scenario) {
     let node = join(&mut s, "node");
     s.send(&start("a"));
     let claim = s.claim_all(&turns_of(node, 1)).items.pop().unwrap();
@@ -284,7 +284,7 @@ pub fn one_instance_or_activity_can_be_claimed_past_all_filters(mut s: Scenario)
 }
 
 /// S3.46
-pub fn a_claim_counts_what_it_passes_over(mut s: Scenario) {
+pub fn a_claim_counts_items_it_has_no_handler_for(mut s: Scenario) {
     for instance in ["a", "b", "c"] {
         s.send(&start(instance));
     }
@@ -320,7 +320,7 @@ pub fn nodes_are_listed_until_they_end(mut s: Scenario) {
 }
 
 /// A row without a process, such as that of a copied file, does not stay for ever.
-pub fn a_node_that_nobody_renews_is_forgotten(mut s: Scenario) {
+pub fn a_node_without_heartbeats_is_forgotten(mut s: Scenario) {
     join(&mut s, "quiet");
     join(&mut s, "busy");
     s.pass(NODE_FORGOTTEN_AFTER - Duration::from_secs(1));
@@ -334,7 +334,7 @@ pub fn a_node_that_nobody_renews_is_forgotten(mut s: Scenario) {
 }
 
 /// D10: a node that was ended by mistake gets its row and number again, so that its claims end with it.
-pub fn a_node_that_was_taken_for_dead_gets_its_number_again(mut s: Scenario) {
+pub fn a_node_that_was_ended_by_mistake_gets_its_number_again(mut s: Scenario) {
     let cut_off = join(&mut s, "cut off");
     let other = join(&mut s, "other");
     s.send(&start("a"));

@@ -131,7 +131,7 @@ pub fn several_are_read_as_each_alone(mut s: Scenario) {
 
 /// 20.2: a waiting client gets the end with the answer to the round, and need not read. Each commit of a scenario
 /// compares that with a read; this story only tries the ways in which an instance ends.
-pub fn an_end_is_told_as_a_read_shows_it(mut s: Scenario) {
+pub fn a_reported_end_equals_the_status_that_a_read_returns(mut s: Scenario) {
     let run_to_end = |s: &mut Scenario, instance: &str| {
         s.send(&raise(instance, "go"));
         let claim = s.claim().unwrap();
@@ -183,7 +183,7 @@ pub fn instances_are_listed_newest_first(mut s: Scenario) {
 }
 
 /// S2.13, S2.14, S2.16: pins are stored beside the executions; a history is read only where no pin is stored.
-pub fn running_instances_tell_their_pins(mut s: Scenario) {
+pub fn running_instances_show_their_pins(mut s: Scenario) {
     s.running("unpinned");
     s.ended("ended");
     s.run_first_turn(Turn::first("pinned").pinned(Version::new(3, 1, 4)), &start("pinned"));

@@ -283,7 +283,7 @@ fn an_instance_with_a_stored_cancel_request_needs_no_handler_to_end() {
 
 /// 6.3: code that asked for the first request cleans up on a node with its handler. The second request ends it here.
 #[test]
-fn an_instance_that_asked_to_be_told_needs_its_handler() {
+fn an_instance_that_asked_for_requests_to_cancel_needs_its_handler() {
     let asked = vec![started_as("ghost", "0.5.0"), event(2, "0.5.0", EventKind::CancellationSubscribed)];
     let request = EventKind::OrchestrationCancelRequested { reason: "stored".into() };
     let told = [asked.clone(), vec![event(3, "0.5.0", request)]].concat();
@@ -392,7 +392,7 @@ fn a_poisoned_successor_is_its_own_execution() {
 
 /// S2.16
 #[test]
-fn a_cancellation_ends_what_cannot_be_replayed_here_if_that_is_allowed() {
+fn a_cancellation_ends_an_unsupported_execution_if_that_is_allowed() {
     let history = vec![started_as("order", "2.0.0")];
     let ask = Ask { messages: vec![raised(), cancel()], history, ..Ask::default() };
     assert!(matches!(decide(&ask), Decision::Abandon(Unprocessable::IncompatibleVersion { .. })));

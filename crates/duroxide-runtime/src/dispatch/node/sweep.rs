@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn it_looks_as_often_as_it_must_and_no_more() {
+    fn the_sweeper_sweeps_as_often_as_needed_and_no_more() {
         assert_eq!(sweeper(None).interval, SWEEP_INTERVAL);
         assert_eq!(sweeper(Some(60 * MINUTE)).interval, SWEEP_INTERVAL);
         assert_eq!(sweeper(Some(MINUTE)).interval, Duration::from_secs(15));

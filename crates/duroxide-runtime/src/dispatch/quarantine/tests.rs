@@ -30,7 +30,7 @@ fn blamed(times: u32) -> ClaimRecord {
 
 /// S1.33: a crash differs from a counted abandon.
 #[test]
-fn what_was_only_abandoned_is_no_suspect() {
+fn an_abandoned_claim_is_no_suspect() {
     for attempt_count in 1..=MAX_ATTEMPTS {
         assert_eq!(ClaimRecord { attempt_count, ..lost(0) }.concurrency(), None);
     }
@@ -77,7 +77,7 @@ fn where_losses_are_unknown_earlier_attempts_stand_for_them() {
 }
 
 #[test]
-fn those_that_have_lost_less_go_first() {
+fn suspects_with_fewer_losses_go_first() {
     let mut state = State::default();
     let mut try_run =
         |losses| state.try_run(LockKind::Activity, lost(losses).concurrency().unwrap(), at(0)).is_some();
@@ -111,7 +111,7 @@ fn a_blamed_item_runs_while_no_other_suspect_does() {
 }
 
 #[test]
-fn long_running_code_keeps_nobody_from_running() {
+fn long_running_code_does_not_block_suspects() {
     let mut state = State::default();
     state.try_run(LockKind::Activity, Concurrency::Alone, at(0)).unwrap();
     let minute = TRUSTED_AFTER.as_millis() as u64;

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_slot_looks_for_sessions_and_another_only_when_it_is_taken() {
+    fn one_slot_searches_sessions_and_another_only_when_it_is_taken() {
         let owners = SessionOwners::default();
         let mut slots = Slots::new(3, 0);
         let take = |slots: &mut Slots, slot| slots.take(Some(slot)).unwrap();
@@ -165,7 +165,7 @@ mod tests {
 
     /// 13.3: a queue at its session limit is notified when a session ends.
     #[test]
-    fn the_end_of_a_session_is_told() {
+    fn the_end_of_a_session_is_reported() {
         let sessions = Arc::new(SessionsInFlight::default());
         let has_ended = || sessions.ended().now_or_never().is_some();
         let (first, second) = (sessions.enter(Some("a"), 1), sessions.enter(Some("a"), 1));

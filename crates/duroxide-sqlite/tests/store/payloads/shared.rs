@@ -170,7 +170,7 @@ fn a_text_stays_while_an_event_has_it() {
 
 /// A text that no event takes over goes with its message.
 #[test]
-fn a_text_that_nobody_takes_over_goes_with_its_message() {
+fn a_text_without_other_references_is_deleted_with_its_message() {
     let mut shared = Shared::started();
     let claim = shared.store.claim().unwrap();
     shared.store.commit(&claim.lock_token, first_round("order-1")).unwrap();

@@ -144,7 +144,7 @@ fn a_release_that_fails_is_tried_again_before_the_lease_ends() {
 
 /// The runtime posts its setting and waits for no answer.
 #[test]
-fn a_setting_that_nobody_waits_for_survives_a_failed_transaction() {
+fn a_setting_without_a_waiting_caller_survives_a_failed_transaction() {
     for (point, class) in [
         (Point::Begin, FailureClass::Retryable),
         (Point::Commit, FailureClass::Retryable),
@@ -162,7 +162,7 @@ fn a_setting_that_nobody_waits_for_survives_a_failed_transaction() {
 
 /// I09, I10: a refused round stores none of its parts, whatever the outcome of its batch.
 #[test]
-fn a_refused_round_leaves_nothing_of_what_it_carried() {
+fn a_refused_round_stores_none_of_its_parts() {
     for (point, class) in SECONDS {
         let mut f = fixture();
         let claim = claim_new(&mut f, "a");
@@ -193,7 +193,7 @@ fn a_refused_round_leaves_nothing_of_what_it_carried() {
 
 /// A call that is refused while the store is reopened gets an error, and is not stored afterwards: the caller retries.
 #[test]
-fn what_is_refused_while_the_store_is_reopened_is_not_stored_later() {
+fn calls_refused_while_the_store_is_reopened_are_not_stored_later() {
     let mut f = fixture();
     f.plan.fail_next(Point::Commit, FailureClass::OutcomeUnknown);
     complete(&mut f.store, f.provider.enqueue_for_orchestrator(start("a"), None)).unwrap_err();

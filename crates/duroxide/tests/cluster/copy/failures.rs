@@ -160,7 +160,7 @@ fn waiting(begun: SyncSender<()>, go: Receiver<()>) -> impl FnMut() + Send {
 
 /// Of two copies into one schema the second is refused, and the first one is not disturbed.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_copy_beside_the_first_is_refused() {
+async fn a_second_copy_next_to_the_first_is_refused() {
     let Some(schema) = Schema::new() else { return };
     let (file, other) = (File::new(), File::new());
     fill(&file).await;
