@@ -83,7 +83,7 @@ impl<K: Ord + Clone, R> Cache<K, R> {
         self.slots.values().filter(|slot| slot.is_dirty).filter_map(|slot| slot.row.as_ref())
     }
 
-    /// Writes a row that is known and there once more, as it is.
+    /// Writes a known row again, unchanged.
     pub(crate) fn touch(&mut self, key: &K) {
         if let Some(slot) = self.slots.get_mut(key).filter(|slot| slot.row.is_some()) {
             slot.is_dirty = true;

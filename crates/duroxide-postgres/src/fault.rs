@@ -47,7 +47,7 @@ impl Trouble {
         Self { class, message: message.into(), code: None, is_of_tls: false }
     }
 
-    /// The class of an error of a statement that is not part of a commit.
+    /// The error of a statement that is not part of a commit.
     pub(crate) fn of(error: &tokio_postgres::Error) -> Self {
         let class = match error.code() {
             Some(code) => class_of(code),
@@ -60,7 +60,7 @@ impl Trouble {
         Self { class, message: describe(error), code: error.code().cloned(), is_of_tls }
     }
 
-    /// The same on the connection that listens and holds locks.
+    /// This error, as one of the session connection.
     pub(crate) fn of_session_connection(self) -> Self {
         Self { message: format!("the session connection: {}", self.message), ..self }
     }
@@ -70,8 +70,8 @@ impl Trouble {
         Self { is_of_tls: true, ..Self::new(Class::Unavailable, message) }
     }
 
-    /// The class of an error in a round trip that ends with a commit. An error that the database reports for a statement
-    /// in front of the commit makes the commit a rollback. Everything else leaves the outcome open.
+    /// The error of a round trip that ends with a commit. An error that the database reports for a statement in front of
+    /// the commit makes the commit a rollback. Everything else leaves the outcome open.
     pub(crate) fn of_commit(error: &tokio_postgres::Error, is_of_commit: bool) -> Self {
         let trouble = Self::of(error);
         let outcome_is_open = match error.code() {
@@ -81,7 +81,7 @@ impl Trouble {
         if outcome_is_open { trouble.with_open_outcome() } else { trouble }
     }
 
-    /// The same in a round trip that may have been a commit.
+    /// This error, with an unknown outcome of the commit.
     pub(crate) fn with_open_outcome(self) -> Self {
         Self { class: Class::OutcomeUnknown, ..self }
     }

@@ -27,9 +27,9 @@ pub(crate) struct Needs<'a> {
     pub(crate) activities: BTreeSet<u64>,
     /// Activities by instance, execution and id.
     pub(crate) activity_keys: BTreeSet<(u64, u64, u64)>,
-    /// The same of activities that are about to be stored, and are not there unless this is a repetition.
+    /// Like `activities`, of activities that are about to be stored, and exist already only in a repetition.
     pub(crate) new_activity_keys: BTreeSet<(u64, u64, u64)>,
-    /// Instances that are started, and are not there unless this is a repetition.
+    /// Instances that are started, and exist already only in a repetition.
     pub(crate) starts: BTreeSet<String>,
     /// Instances whose changed keys are merged.
     pub(crate) setting_changes: BTreeSet<u64>,

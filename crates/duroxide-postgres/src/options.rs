@@ -60,7 +60,7 @@ pub struct PostgresOptions {
     /// as an attempt of both, and from then on every attempt of the turn is stored before it runs. Switch it off where a turn
     /// that kills its process must not make an activity run again.
     pub early_turns: bool,
-    /// How long a round trip may take. A server that has not answered by then is taken for dead: the connection is given up, the
+    /// How long a round trip may take. A server that has not answered by then counts as dead: the connection is given up, the
     /// call fails as if the connection had been lost, and the next one makes another connection. Reads of the whole store (a
     /// snapshot, lists, counts) may take 20 times as long; upgrading a schema and copying a store have no limit. Until the schema
     /// was found, each round trip of opening a store is limited by the `connect_timeout` of [`Self::config`].

@@ -120,7 +120,7 @@ impl PostgresProvider {
 
     /// Blocks: an engine connects on the thread that uses it.
     fn start(options: PostgresOptions) -> Result<Self, OpenError> {
-        // Typed errors, a schema that is there, and the time, before any thread is started.
+        // Before any thread is started: typed errors, the schema, and the time.
         let clock = Arc::<NodeClock>::default();
         let mut first = PostgresEngine::open(options.clone())?.with_node_clock(Arc::clone(&clock));
         let silent = |failure: StoreFailure| OpenError::Connect { message: failure.message };

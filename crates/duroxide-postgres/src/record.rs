@@ -82,8 +82,8 @@ pub(crate) trait Record: Sized {
     fn read(row: &Row) -> Result<Self, Trouble>;
 }
 
-/// Makes a [`Record`] of a list of columns, each with its role, its type and where its value comes from. Behind the name of
-/// the table may stand a column that statements compute.
+/// Makes a [`Record`] of a list of columns, each with its role, its type and where its value comes from. A column that
+/// statements compute may follow the name of the table.
 macro_rules! record {
     ($type:ty, $table:literal, $(computed $computed:ident,)? |$row:ident| { $($role:ident $column:ident: $kind:ident = $value:expr;)* }, $read:expr) => {
         impl $crate::record::Record for $type {

@@ -233,7 +233,7 @@ async fn a_transaction_that_ends_by_deadlocks_is_repeated() {
     for _ in 0..DEADLOCKS {
         // The provider holds the first row and waits for the second.
         wait_for_locked(&watcher, &lock("a")).await;
-        // The operator gets the first row although it has not let go of the second: the provider's transaction was ended.
+        // The operator gets the first row although it still holds the second: the provider's transaction was ended.
         admin.run(&lock("a")).await;
         assert!(!committing.is_finished(), "it is repeated");
         admin.run("ROLLBACK TO second").await;

@@ -167,7 +167,7 @@ async fn plain_sql_will_do() {
     assert_eq!(orders.len(), 3);
 }
 
-/// A role that may do nothing else hands in.
+/// A role without other privileges writes the row.
 #[test]
 fn a_caller_needs_no_more_than_to_insert() {
     let Some(server) = postgres_server::server() else { return };

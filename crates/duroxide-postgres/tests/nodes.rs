@@ -209,6 +209,6 @@ fn a_node_ends_behind_other_operations_of_its_transaction() {
     let (done, _) = other.run(vec![ack(&work[0]), end("dead"), end("dead"), join(), end("brief")]);
     assert_eq!(other.work(1).0.len(), 0, "it was done");
     assert_eq!(other.claim(1).0[0].messages.len(), 1);
-    // A node that is there keeps its number.
+    // A node that has a row keeps its number.
     assert_ne!(format!("{:?}", other.run(vec![join()]).0.answers[0]), format!("{:?}", done.answers[3]));
 }

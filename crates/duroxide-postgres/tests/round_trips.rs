@@ -159,7 +159,7 @@ fn an_event_of_a_node_that_runs_nothing() {
     assert_eq!(node.claim(2).0[0].messages.len(), 2);
 }
 
-/// Everything that makes work also hands it over.
+/// Each transaction that makes work also claims it.
 #[test]
 fn operations_and_fetches_in_one_batch() {
     check(2, |node, prefix, size| {

@@ -38,7 +38,7 @@ fn options_for(server: &Server, host: &str, sslmode: &str, tls: &Tls) -> Postgre
     PostgresOptions { tls: tls.clone(), ..PostgresOptions::new(&url).unwrap() }
 }
 
-/// How many connections of stores are there, and how many of them are encrypted.
+/// The number of connections of stores, and of encrypted ones.
 async fn connections(server: &Server) -> (i64, i64) {
     let sql =
         "SELECT count(*), count(*) FILTER (WHERE ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)

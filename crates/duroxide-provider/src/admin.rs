@@ -98,8 +98,8 @@ pub trait ProviderAdmin: Any + Send + Sync {
         Ok(InstanceTree { root_id: instance.to_owned(), all_ids })
     }
 
-    /// Deletes a root instance with all its descendants. A running one needs `force`. All of it is gone at once for
-    /// everybody; its rows may be removed step by step until the call returns, and after it if the call stops.
+    /// Deletes a root instance with all its descendants. A running one needs `force`. No later read or claim finds any
+    /// of them; their rows may be removed step by step until the call returns, and after it if the call stops.
     async fn delete_instance(
         &self,
         instance: &str,
@@ -163,7 +163,7 @@ pub trait ProviderAdmin: Any + Send + Sync {
         Err(ProviderError::permanent("discard_dead_letter", "dead letters are not supported"))
     }
 
-    /// The history of one execution as it is stored, undecodable events included.
+    /// The stored history of one execution, including undecodable events.
     async fn read_raw_history(
         &self,
         instance: &str,
@@ -183,8 +183,8 @@ pub trait ProviderAdmin: Any + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Ready work that none of the nodes that are there can take (see [`Provider::join_node`](crate::Provider::join_node)),
-    /// at most `limit` instances and as many activities. Empty if no node is there.
+    /// Ready work that none of the joined nodes can take (see [`Provider::join_node`](crate::Provider::join_node)), at most
+    /// `limit` instances and as many activities. Empty if no node has joined.
     async fn list_stranded_work(&self, limit: u32) -> Result<Vec<StrandedWork>, ProviderError> {
         let _ = limit;
         Ok(Vec::new())

@@ -227,7 +227,7 @@ pub struct OrchestrationClaim {
     /// Earlier claims that ended without an answer; `None` if the provider does not distinguish them from counted
     /// abandons.
     pub losses: Option<Losses>,
-    /// Where the store stands.
+    /// The stored position of the instance.
     pub position: Option<StorePosition>,
     /// History and key-value state, if the provider read them with the claim. Otherwise
     /// [`Provider::load_execution`](crate::Provider::load_execution) reads them, and only when they are needed.

@@ -22,8 +22,8 @@ mod item;
 pub mod layers {
     //! Store engines and providers around others, whose methods a test overrides, behind the feature `layers`.
     //!
-    //! * [`EngineLayer`]: stands between a store and its engine.
-    //! * [`intercept`]: stands between a runtime and its store.
+    //! * [`EngineLayer`]: a layer between a store and its engine.
+    //! * [`intercept`]: a layer between a runtime and its store.
 
     mod engine_layer;
     pub mod intercept;

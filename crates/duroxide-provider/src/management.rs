@@ -81,7 +81,7 @@ pub struct QueueDepths {
     pub orchestrator_queue: usize,
     /// Activities.
     pub worker_queue: usize,
-    /// Always 0: timers stand in the orchestrator queue.
+    /// Always 0: timers are in the orchestrator queue.
     pub timer_queue: usize,
 }
 
@@ -134,7 +134,7 @@ pub struct PruneResult {
 pub struct InstanceTree {
     /// The instance asked for.
     pub root_id: String,
-    /// It and its descendants; the root comes first.
+    /// The root and its descendants; the root comes first.
     pub all_ids: Vec<String>,
 }
 

@@ -27,7 +27,7 @@ use crate::{
 /// Methods with a default body exist for speed. Each default calls the plain methods of `self`, one for one, so a provider
 /// written for the plain contract works, and a wrapper that overrides only plain methods sees every call.
 ///
-/// Every method also stands in the list of `provider/methods.rs`, of which the providers in front of others are made.
+/// Every method is also in the list of `provider/methods.rs`, from which macros build providers in front of others.
 #[async_trait]
 pub trait Provider: Any + Send + Sync {
     /// A short name for logs.

@@ -102,9 +102,9 @@ pub struct AuditOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuditAction {
-    /// It is logged as an error and counted in `duroxide_audit_differences_total`. The execution goes on.
+    /// The difference is logged as an error and counted in `duroxide_audit_differences_total`. The execution goes on.
     Report,
-    /// It is reported, and the execution fails with `ConfigErrorKind::Nondeterminism` in place of the turn.
+    /// The difference is reported, and the execution fails with `ConfigErrorKind::Nondeterminism` in place of the turn.
     Fail,
 }
 

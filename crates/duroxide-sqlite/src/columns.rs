@@ -77,7 +77,7 @@ macro_rules! insert {
 }
 pub(crate) use insert;
 
-/// Inserts a row by its key, or sets its columns if it is there. Columns that are set `once` stay as they are then.
+/// Inserts a row by its key, or sets its columns if it exists. Columns that are set `once` are not changed then.
 macro_rules! upsert {
     (
         $db:expr, $table:ident [$($key:ident: $key_value:expr),+]

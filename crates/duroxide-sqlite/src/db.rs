@@ -226,7 +226,7 @@ impl Drop for OneState<'_> {
     }
 }
 
-/// A time as it is stored. SQLite's integers end at 2^63; a time beyond stands for "never" anyway.
+/// The stored form of a time. SQLite's integers end at 2^63; a time beyond means "never" anyway.
 pub(crate) fn micros(time: Timestamp) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
@@ -236,7 +236,7 @@ pub(crate) fn time(micros: i64) -> Timestamp {
     Timestamp::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
-/// A number of the caller's as it is stored: the same 64 bits, so that none is lost.
+/// The stored form of a caller's number: the same 64 bits, so that none is lost.
 pub(crate) fn number(value: u64) -> i64 {
     value.cast_signed()
 }
@@ -246,7 +246,7 @@ pub(crate) fn unsigned(stored: i64) -> u64 {
     stored.cast_unsigned()
 }
 
-/// The length of a lease as it is stored.
+/// The stored form of a lease's length.
 pub(crate) fn length(lease: Duration) -> i64 {
     i64::try_from(lease.as_micros()).unwrap_or(i64::MAX)
 }
@@ -261,7 +261,7 @@ pub(crate) fn count(stored: i64) -> u32 {
     u32::try_from(stored).unwrap_or(u32::MAX)
 }
 
-/// A text column as it is, damaged or not: one corrupt row must not stop the call that meets it. NULL is an empty text.
+/// A text column, damaged or not: one corrupt row must not stop the call that meets it. NULL is an empty text.
 pub(crate) fn lossy_text(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<String> {
     lossy_text_or_null(row, column).map(Option::unwrap_or_default)
 }

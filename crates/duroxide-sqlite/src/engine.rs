@@ -84,8 +84,9 @@ impl SqliteEngine {
         Ok(engine)
     }
 
-    /// Another connection to the same store, for reads beside the writer. `None` for a store in memory, which has one
-    /// connection for everything: SQLite's shared cache answers concurrent readers with an error that no timeout cures.
+    /// Another connection to the same store, for reads next to the writer. `None` for a store in memory, which has one
+    /// connection for everything: SQLite's shared cache answers concurrent readers with an error that a busy timeout
+    /// does not prevent.
     ///
     /// # Errors
     /// If the connection cannot be opened or set up.

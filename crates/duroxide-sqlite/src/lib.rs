@@ -15,8 +15,8 @@
 //! * `wal`: checkpoints, room for the log, and a watcher for other processes' writes.
 //! * `node_files`, `compact`, `provider`: files that show which nodes live; giving free pages back; the provider.
 //!
-//! Every statement stands in a constant next to the function that runs it. Nothing scans a queue: an instance or an
-//! activity is either *ready*, and found through its route or lane, or it has a `wake_at` at which
+//! Every statement is a constant next to the function that runs it. Nothing scans a queue: an instance or an activity
+//! is either *ready*, and found through its route or lane, or it has a `wake_at` at which
 //! [`promote`](duroxide_provider::store::TransactionSteps::promote) decides about it again, or it waits for a message.
 //!
 //! ```

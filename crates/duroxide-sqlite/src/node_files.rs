@@ -16,8 +16,8 @@ use duroxide_store::{NodeLock, NodeLocks};
 
 use self::note::lock_with_note;
 
-/// A file beside the database for each node, `{database}-node-{name}`, locked for as long as the node lives. The system
-/// releases such a lock when the process ends in any way; a process that is only suspended keeps it.
+/// A file next to the database for each node, `{database}-node-{name}`, locked for as long as the node lives. The
+/// system releases such a lock when the process ends in any way; a process that is only suspended keeps it.
 ///
 /// These are files of their own: closing any descriptor of the database would drop the locks that SQLite holds on it.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ fn is_held(path: &Path, within: Duration) -> bool {
 }
 
 impl NodeLocks for NodeFiles {
-    /// A file that is there already was left by an earlier try to join, of the same node: names are random.
+    /// An existing file was left by an earlier try to join, of the same node: names are random.
     fn hold(&self, node: &str) -> Result<NodeLock, StoreFailure> {
         if node.is_empty() || !node.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
             let message = format!("'{node}' cannot be a node's name: letters, digits and '-' only");

@@ -63,8 +63,8 @@ mod tests {
 
     use super::*;
 
-    /// A statement whose plan may depend on a bound value is compiled anew for every value, unless SQLite is told to
-    /// leave bound values alone.
+    /// A statement whose plan may depend on a bound value is compiled anew for every value, unless SQLite is set to
+    /// ignore bound values.
     #[test]
     fn a_statement_is_compiled_once_whatever_is_bound_to_it() {
         let conn = connect(&Location::Memory).unwrap();

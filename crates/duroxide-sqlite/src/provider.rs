@@ -43,8 +43,8 @@ impl SqliteProvider {
         Self::open(Location::parse(url)?, options.unwrap_or_default()).await
     }
 
-    /// Opens a store that exists, as it is: a missing file is not made, and the tables of an older release are not
-    /// upgraded. For tools that change the stores of others.
+    /// Opens an existing store: a missing file is not made, and the tables of an older release are not upgraded. For
+    /// tools that change the stores of other programs.
     ///
     /// # Errors
     /// As [`Self::new`], and for a file that is missing, empty, or not of this release's schema.

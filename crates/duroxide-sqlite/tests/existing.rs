@@ -21,7 +21,7 @@ fn message(instance: &str) -> WorkItem {
     }
 }
 
-/// Both ways to open a store refuse this one, and the file stays as it is.
+/// Both ways to open a store refuse this one, and do not change the file.
 async fn refused(path: &Path) -> SqliteError {
     let before = fs::read(path).ok();
     let error = SqliteProvider::open_read_only(&url(path)).await.unwrap_err();

@@ -86,8 +86,7 @@ async fn a_dropped_provider_leaves_a_file_for_the_next() {
     assert_eq!((item.instance.as_str(), item.version.as_str(), attempts), ("order-1", "unknown", 1));
 }
 
-/// Two providers on one file never hand out the same item, and a fetch that waits in one is woken by the other's
-/// commit.
+/// Two providers on one file never claim the same item, and a fetch that waits in one is woken by the other's commit.
 #[tokio::test]
 async fn two_providers_on_one_file_share_locks_and_wake_each_other() {
     let directory = tempfile::tempdir().unwrap();

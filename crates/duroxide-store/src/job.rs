@@ -93,7 +93,7 @@ impl Job {
         self.op().profile().payload.bytes()
     }
 
-    /// Sends the answer to the caller. If the caller is gone, the answer is dropped; the operation stays committed.
+    /// Sends the answer to the caller. If the caller was dropped, so is the answer; the operation stays committed.
     pub(crate) fn answer(self, answer: Result<Answer, ApplyError>) {
         let mut parts = self.parts;
         // Frees the enqueue permit now: other callers wait for it.

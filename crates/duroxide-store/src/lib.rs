@@ -5,8 +5,8 @@
 //!
 //! * **Group commit.** One thread owns the engine. It applies all waiting operations in one transaction, then answers all
 //!   callers. No timer delays a batch; a lone caller commits at once.
-//! * **Waiting fetches.** A fetch that finds nothing waits in the store. Every transaction serves the waiting
-//!   fetches before its commit, so the transaction that makes work also hands it over.
+//! * **Waiting fetches.** A fetch that finds nothing waits in the store. Every transaction serves the waiting fetches
+//!   before its commit, so the transaction that makes work also claims it.
 //! * **Watchers.** A client that waits for an instance is notified after each commit that concerns the instance.
 //!
 //! # Code map

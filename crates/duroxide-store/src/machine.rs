@@ -69,7 +69,7 @@ pub(crate) enum Step {
     Gather(Timestamp),
     /// Nothing to do before this time, or before the next request.
     Sleep(Option<Timestamp>),
-    /// The last handle is gone and everything is done.
+    /// The last handle was dropped and all work is done.
     Stop,
 }
 
@@ -323,7 +323,7 @@ impl Machine {
         self.wake = NextWake::Known(Some(now.saturating_add(UPKEEP_PAUSE)));
     }
 
-    /// A transaction was committed. `promoted_at` is its time, if it promoted due rows; `changed_leases` says whether it
+    /// A transaction was committed. `promoted_at` is its time, if it promoted due rows; With `changed_leases` it
     /// adjusted leases to the clock.
     pub(crate) fn committed(
         &mut self,

@@ -91,7 +91,7 @@ impl NodeLock {
         Self { _held: Box::new(held), note: None }
     }
 
-    /// The same lock with a note, which its holder writes or a dead holder has left.
+    /// The lock with a note, which its holder writes or a dead holder has left.
     #[must_use]
     pub fn with_note(mut self, note: impl NodeNote) -> Self {
         self.note = Some(Box::new(note));

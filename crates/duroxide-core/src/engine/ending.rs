@@ -16,11 +16,11 @@ use crate::{
 /// The record of an execution that is ended without running its code.
 #[derive(Debug, Clone)]
 pub enum Record {
-    /// It has no history yet and would have begun with this seed.
+    /// The execution has no history yet and would have begun with this seed.
     Unstarted(Seed),
-    /// It has this history, which is not terminal.
+    /// The execution has this history, which is not terminal.
     Stored(Vec<Event>),
-    /// It has history that cannot be decoded. Its parent and open work are unknown here.
+    /// The execution has an undecodable history. Its parent and open work are unknown here.
     Unreadable {
         /// The instance.
         instance: String,
@@ -34,9 +34,9 @@ pub enum Record {
 /// How an execution ends without running its code.
 #[derive(Debug, Clone)]
 pub enum Ending {
-    /// It fails with these details.
+    /// The execution fails with these details.
     Failed(ErrorDetails),
-    /// It is cancelled: the request is recorded and open children are cancelled too.
+    /// The execution is cancelled: the request is recorded and open children are cancelled too.
     Cancelled {
         /// Why.
         reason: String,
@@ -65,7 +65,7 @@ pub fn end_without_code(record: Record, ending: Ending, now: Timestamp) -> Turn 
         Ending::Cancelled { reason } => {
             let messages = children.into_iter().map(cancel).collect();
             match cancel_reason {
-                // The request is recorded, and its reason stands (2.4).
+                // The request is recorded, and its reason is kept (2.4).
                 Some(recorded) => (ErrorDetails::cancelled(&recorded), None, messages),
                 None => (
                     ErrorDetails::cancelled(&reason),
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(turn.messages, [cancel]);
     }
 
-    /// 2.4: a request that is stored already is not recorded again, and its reason stands.
+    /// 2.4: a request that is stored already is not recorded again, and its reason is kept.
     #[test]
     fn a_recorded_request_is_not_repeated() {
         let mut history = seed().into_events(Timestamp::ZERO);

@@ -101,7 +101,7 @@ pub struct Setup {
     pub handler: OrchestrationHandlerRef,
     /// The clock of timers, key-value changes and events.
     pub clock: Arc<dyn Clock>,
-    /// Limits checked before a turn is handed out.
+    /// Limits checked before a turn is returned.
     pub limits: RuntimeLimits,
     /// The worker that runs it, for traces.
     pub worker_id: Option<String>,

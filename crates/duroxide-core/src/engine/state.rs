@@ -43,7 +43,7 @@ pub(crate) struct State {
     pub(crate) ends_cancelled: bool,
     /// Bytes of the values that calls returned and that the code may still hold.
     value_bytes: usize,
-    /// The call whose value was handed out last, except for queue reads.
+    /// The call whose value the code got last, except for queue reads.
     last_resolved: Option<Resolved>,
     next_token: u64,
     emitted: VecDeque<Emission>,

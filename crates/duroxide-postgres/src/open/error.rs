@@ -145,7 +145,7 @@ impl OpenError {
             SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
             SqlState::INVALID_CATALOG_NAME,
             SqlState::INSUFFICIENT_PRIVILEGE,
-            // The session connection leads to another database than the others.
+            // The session connection reaches another database than the other connections.
             SqlState::UNDEFINED_TABLE,
         ];
         if trouble.has_code(&SqlState::READ_ONLY_SQL_TRANSACTION) {

@@ -1,7 +1,7 @@
 //! Copies another store into a new schema.
 //!
-//! Rows go into a schema of another name, page by page, each page in a transaction. When all of them are there and have been
-//! compared with the source, that schema gets its name. So no process sees half a copy, and an interrupted one goes on
+//! Rows go into a schema of another name, page by page, each page in a transaction. When all of them are copied and have
+//! been compared with the source, that schema gets its name. So no process sees half a copy, and an interrupted one goes on
 //! behind its last page.
 
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub enum CopyError {
     /// The database cannot be used.
     #[error(transparent)]
     Target(#[from] OpenError),
-    /// The schema is there already.
+    /// The schema exists already.
     #[error(
         "schema {schema} exists: a copy makes its schema itself; choose another name, or drop the schema"
     )]

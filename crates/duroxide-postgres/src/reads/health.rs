@@ -39,7 +39,7 @@ pub struct PostgresHealth {
 pub struct TableHealth {
     /// The table's name, without the schema.
     pub name: String,
-    /// Rows that are there.
+    /// Live rows.
     pub live_rows: u64,
     /// Rows that were deleted or replaced and that no vacuum has removed.
     pub dead_rows: u64,

@@ -192,7 +192,7 @@ impl PostgresEngine {
         self.read_first(by_id(sql, instance), read_stored_status)
     }
 
-    /// The same for several instances.
+    /// Reads several instances.
     pub(super) fn read_statuses(
         &mut self,
         instances: &[String],
@@ -207,7 +207,7 @@ impl PostgresEngine {
         Ok(self.read_descriptors(&[instance.to_owned()])?.pop().flatten())
     }
 
-    /// The same for several instances.
+    /// Reads several instances.
     pub(super) fn read_descriptors(
         &mut self,
         instances: &[String],

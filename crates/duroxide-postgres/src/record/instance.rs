@@ -43,9 +43,9 @@ macro_rules! look_at {
     };
 }
 
-/// When a promotion reads an instance: at `wait_until`, or earlier. An index has this column, so the changes of every turn
-/// leave it as it is: a lease that ends later, and a wait without an end. A timer is written exactly, and so is the end of
-/// an instance (`is_end_of_instance` of the rules).
+/// When a promotion reads an instance: at `wait_until`, or earlier. An index has this column, so it is not changed with
+/// every turn: a lease that ends later, and a wait without an end. A timer is written exactly, and so is the end of an
+/// instance (`is_end_of_instance` of the rules).
 const LOOK_AT: Computed = Computed {
     name: "look_at",
     inserted: look_at!(""),

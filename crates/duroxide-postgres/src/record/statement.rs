@@ -46,7 +46,7 @@ fn written_together(mut statements: Vec<String>, schema: &SchemaName) -> String 
     )
 }
 
-/// How many parameters a statement over arrays has: all are cast where they stand.
+/// How many parameters a statement over arrays has: all are cast in place.
 fn parameters_of(statement: &str) -> usize {
     (1..).take_while(|number| statement.contains(&format!("${number}::"))).count()
 }

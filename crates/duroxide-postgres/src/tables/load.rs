@@ -108,7 +108,7 @@ const DRAW_NUMBERS: &str = "SELECT nextval('{s}.numbers') AS first,
         (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
     FROM generate_series(1, $1::bigint)";
 
-/// Texts up to this length are loaded with messages that a claim hands out.
+/// Texts up to this length are loaded with the messages of a claim.
 pub(super) const DATA_BYTES_MAX: i64 = 64 << 10;
 /// Texts up to this length are loaded with other messages: the row cache takes a mailbox only with its texts.
 const SMALL_DATA_BYTES_MAX: i64 = 2 << 10;

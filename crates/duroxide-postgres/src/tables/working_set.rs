@@ -32,7 +32,7 @@ use crate::{
 pub(super) enum Mailbox {
     /// All its messages are in the working set.
     Whole,
-    /// It is too long for that.
+    /// The mailbox is longer than the limit.
     Large,
 }
 
@@ -214,7 +214,7 @@ impl WorkingSet {
         queries
     }
 
-    /// Takes an instance as it is stored, unless it is known.
+    /// Takes a stored instance, unless it is known.
     pub(super) fn learn_instance(&mut self, row: InstanceRow) {
         let number = row.number;
         if self.instances.knows(&number) {

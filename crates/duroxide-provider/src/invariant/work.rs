@@ -59,7 +59,7 @@ fn concerns_activity(payload: &str, execution: u64, schedule: u64) -> bool {
     }
 }
 
-/// A child is started, alive, or has reported. A colliding start may stand in the queue of a living one.
+/// A child is started, alive, or has reported. A colliding start may be in the queue of a living one.
 fn child_carriers(
     view: &View<'_>,
     parent: &InstanceView<'_>,

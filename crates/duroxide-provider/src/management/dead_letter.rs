@@ -30,7 +30,7 @@ pub enum DeadLetterQueue {
     Worker,
 }
 
-/// An event as it is stored, decodable or not.
+/// A stored event, decodable or not.
 #[derive(Debug, Clone)]
 pub struct RawEvent {
     /// Its position.

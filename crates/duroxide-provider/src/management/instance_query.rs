@@ -23,7 +23,7 @@ use crate::InstanceInfo;
 /// On SQLite status, name, parent and id prefix are sought by index, and so is the time of creation if few were created
 /// then. Of several criteria one is sought and the others filter its rows, so a page of instances that are rare only by a
 /// combination of criteria, their version or their last change reads all rows between them. Pending instances are found by
-/// their queued starts, whatever the criteria are.
+/// their queued starts, with any criteria.
 ///
 /// ```
 /// use duroxide_provider::InstanceQuery;

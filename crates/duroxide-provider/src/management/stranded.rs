@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{NodeCapability, ScheduledActivityIdentifier, SemverRange, VersionRange, VersionTriple};
 
-/// Work that is ready and that none of the nodes that are there can take.
+/// Ready work that none of the joined nodes can take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StrandedWork {
     /// The instance it belongs to.

@@ -99,7 +99,7 @@ pub struct QueueSummary {
 /// Instances that need the same of the node that takes them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 pub struct RouteSummary {
-    /// The orchestration, as far as it is known.
+    /// The orchestration, if known.
     pub name: Option<String>,
     /// Its version, if one was asked for or recorded.
     pub version: Option<String>,

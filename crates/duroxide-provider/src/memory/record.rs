@@ -155,7 +155,7 @@ impl<R> Default for RowChanges<R> {
 }
 
 impl<R> RowChanges<R> {
-    /// Adds a row as it is now, if it is still there.
+    /// Adds the current row, if it still exists.
     pub(super) fn add(&mut self, was_there: bool, now: Option<R>, id: impl FnOnce() -> (String, u64)) {
         match now {
             Some(row) if was_there => self.changed.push(row),

@@ -182,7 +182,7 @@ pub(crate) fn declared(
 ) -> std::collections::BTreeMap<&'static str, bool> {
     let (_, rest) = source.split_once(of_trait).unwrap();
     let (body, _) = rest.split_once("\n}\n").unwrap();
-    // Bodies stand deeper than their methods, so such a line starts or ends a declaration.
+    // Bodies are indented deeper than their methods, so such a line starts or ends a declaration.
     let mut lines = body.lines().filter(|line| line.starts_with("    ") && !line.starts_with("     "));
     let mut methods = std::collections::BTreeMap::new();
     while let Some(line) = lines.next() {
@@ -212,8 +212,8 @@ mod tests {
         };
     }
 
-    /// A method that is not in the list would silently be served by its default body wherever a provider stands in
-    /// front of another one.
+    /// A method that is not in the list would silently be served by its default body in every provider in front of
+    /// another one.
     #[test]
     fn the_list_has_every_method_of_the_traits() {
         let provider = declared(include_str!("../provider.rs"), "pub trait Provider:");

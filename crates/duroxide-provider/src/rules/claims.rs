@@ -24,8 +24,8 @@ const UNKNOWN_VERSION: &str = "unknown";
 /// The result of claiming one candidate.
 enum Candidate {
     Claimed,
-    /// Nothing of it could be handed out. Undecodable messages were hidden; if something else is visible behind it,
-    /// the instance is ready again.
+    /// No message of it could be claimed. Undecodable messages were hidden; if others are visible behind them, the
+    /// instance is ready again.
     Unfit,
     /// No instance has this id.
     Gone,

@@ -19,7 +19,7 @@
 //! | the column `look_at` of PostgreSQL (`look_at!`, `CORRECT_LOOKS`) | [`InstanceRow::waits_until`] | a row may be read too early, and then gets another time; one whose lock has a holder is read each minute |
 //!
 //! An index finds rows only by a condition in SQL, so statements also repeat these functions of rows. In SQLite each is one
-//! macro, or the statements that are named; in PostgreSQL they stand in the files that are named.
+//! macro, or the named statements; in PostgreSQL they are in the named files.
 //!
 //! | Function | SQLite | PostgreSQL |
 //! |---|---|---|

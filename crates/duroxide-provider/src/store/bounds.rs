@@ -9,9 +9,9 @@ pub const CLAIM_BYTES_MAX: usize = 16 << 20;
 /// How long a fetch hides a row that it could not decode.
 pub const UNDECODABLE_HIDDEN_FOR: Duration = Duration::from_secs(1);
 /// How often an undecodable row is fetched before it becomes a dead letter, unless
-/// [`Op::SetMaxAttempts`](super::Op::SetMaxAttempts) says otherwise.
+/// [`Op::SetMaxAttempts`](super::Op::SetMaxAttempts) sets another number.
 pub const MAX_ATTEMPTS_DEFAULT: u32 = 10;
-/// How many instances a bulk delete or prune visits, unless its filter says otherwise.
+/// How many instances a bulk delete or prune visits, unless its filter sets another number.
 pub const BULK_LIMIT_DEFAULT: u32 = 1_000;
 /// Rows that one step of a delete or a prune removes at most, so that other work gets in between.
 pub const REMOVED_ROWS_MAX: usize = 300;

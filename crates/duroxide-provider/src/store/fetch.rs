@@ -61,7 +61,7 @@ impl InstanceFetch {
         }
     }
 
-    /// Whether an execution passes: its pin is in one of the ranges (or it has none), and its handler is there.
+    /// Whether an execution passes: its pin is in one of the ranges (or it has none), and its handler is registered.
     ///
     /// A name that is not known passes every handler filter; so does, for a known name, a version that was not asked
     /// for or cannot be read. The runtime checks further.
@@ -183,7 +183,7 @@ impl FetchRequest for ActivityFetch {
     }
 }
 
-/// Which capability a claim misses for work that it passes over.
+/// The missing capability of skipped work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeldBackBy {
     /// The pinned version.

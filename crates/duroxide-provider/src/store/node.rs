@@ -27,7 +27,7 @@ impl NodeRow {
     }
 }
 
-/// A node as it is stored.
+/// A stored node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredNode {
     /// Its number.

@@ -148,8 +148,8 @@ pub enum Op {
         /// The nodes, under the numbers that they got when they joined.
         nodes: Vec<(NodeId, NodeRow)>,
     },
-    /// A node is gone. The leases it holds end now, its sessions too, and its row goes away. Attempts stay counted,
-    /// unless one claim is to blame.
+    /// Ends a node: its leases and sessions end now, and its row is deleted. Attempts stay counted, unless one claim is
+    /// to blame.
     EndNode {
         /// Its name. An unknown one is no error.
         name: String,
@@ -187,7 +187,7 @@ impl Op {
     }
 }
 
-/// How an instance was started, as it is stored.
+/// The stored start of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoredStart {
     /// The first event of its first execution.
@@ -226,8 +226,8 @@ pub enum Answer {
     Done,
     /// The message was the start of an instance that was not there before, not even as a mailbox.
     Begun,
-    /// The instance of an [`Op::StartIfNew`] exists already, and nothing was queued. Any other answer says that the start
-    /// was queued.
+    /// The instance of an [`Op::StartIfNew`] exists already, and nothing was queued. With any other answer the start was
+    /// queued.
     Found(StoredStart),
     /// Nothing was queued, because as many messages of clients wait in the mailbox as the operation allows.
     MailboxFull,

@@ -164,7 +164,7 @@ pub trait StoreReader {
 /// The capability that an instance needs of a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 pub struct InstanceNeeds {
-    /// The orchestration, as far as it is known.
+    /// The orchestration, if known.
     pub name: Option<String>,
     /// Its version, if one was asked for or recorded.
     pub version: Option<String>,
@@ -217,7 +217,7 @@ pub struct SelectedInstance {
     pub info: InstanceInfo,
 }
 
-/// An execution as it is stored.
+/// A stored execution.
 #[derive(Debug, Clone, Default)]
 pub struct StoredExecution {
     /// Its events, in order.
@@ -231,7 +231,7 @@ pub struct StoredExecution {
 pub struct StoredStatus {
     /// The current execution.
     pub execution_id: u64,
-    /// The last event, if the stored status says Completed or Failed.
+    /// The last event, if the stored status is Completed or Failed.
     pub terminal_event: Option<String>,
     /// The custom status.
     pub custom_status: Option<String>,

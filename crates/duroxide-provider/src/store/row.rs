@@ -12,7 +12,8 @@ use super::Refusal;
 /// The prefix of the JSON of a cancellation, by which a store recognizes it without decoding.
 pub const CANCELLATION: &str = "{\"CancelInstance\":";
 
-/// From this many bytes of JSON on an item is large: a store that keeps it beside its JSON has to bound how much it keeps.
+/// From this many bytes of JSON on an item is large: a store that caches the decoded item besides its JSON has to bound
+/// the cache.
 pub const LARGE_ITEM_BYTES: usize = 2 << 10;
 
 /// An event to append.
@@ -57,7 +58,7 @@ pub struct MessageRow {
     pub data: String,
     /// The decoded message, if it is at hand: an engine that claims a message it has just stored need not decode it.
     pub item: Option<Arc<WorkItem>>,
-    /// It is not inserted if the mailbox holds at least this many messages of clients.
+    /// The message is not inserted if the mailbox holds at least this many messages of clients.
     pub mailbox_max: Option<u64>,
 }
 
@@ -161,7 +162,7 @@ impl MessageRow {
 }
 
 impl MessageRow {
-    /// Its item, unless that is large: for a store that keeps it beside the JSON without counting bytes.
+    /// Its item, unless that is large: for a store that caches decoded items without counting bytes.
     pub fn small_item(&self) -> Option<Arc<WorkItem>> {
         self.item.clone().filter(|_| self.data.len() < LARGE_ITEM_BYTES)
     }

@@ -27,8 +27,8 @@ const FLOOD_ONE_IN: u64 = 300;
 /// Makes steps out of numbers. The same numbers and the same observations make the same steps, so a failed run can
 /// be repeated and cut short.
 ///
-/// It keeps a small model of every instance, and commits only rounds that a correct runtime would: so the invariants
-/// must hold.
+/// The driver keeps a small model of every instance, and commits only rounds that a correct runtime would: so the
+/// invariants must hold.
 #[derive(Debug, Default)]
 pub struct Driver {
     instances: BTreeMap<String, Model>,

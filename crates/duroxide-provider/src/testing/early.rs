@@ -1,4 +1,4 @@
-//! Early turns in tests: a function says what each turn does.
+//! Early turns in tests: a function decides the round of each turn.
 
 use std::{cell::RefCell, fmt};
 

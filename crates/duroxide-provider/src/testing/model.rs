@@ -1,8 +1,8 @@
 //! A model of storage: the oracle that other engines are compared with.
 //!
-//! It is written from the promises at the top of [`rules`](crate::rules), never from the rules' code, so a rule that is wrong
-//! differs from the model instead of being wrong everywhere. It is plain and slow: it has no indexes, reads every row, and cannot
-//! roll back.
+//! The model is written from the promises at the top of [`rules`](crate::rules), never from the rules' code, so a rule that is
+//! wrong differs from the model instead of being wrong everywhere. It is plain and slow: it has no indexes, reads every row, and
+//! cannot roll back.
 //!
 //! Comparing does not find mistakes in the code that the model shares with the stores. It shares:
 //!
@@ -107,7 +107,7 @@ impl ModelEngine {
         key
     }
 
-    /// Changes an instance, if it is there, and settles it.
+    /// Changes an instance, if it exists, and settles it.
     fn change<T>(&mut self, key: u64, change: impl FnOnce(&mut Instance) -> T) -> Option<T> {
         let changed = change(self.instances.get_mut(&key)?);
         self.settle(key);

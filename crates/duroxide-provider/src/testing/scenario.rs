@@ -104,12 +104,12 @@ impl Scenario {
 
     // ---- operations -----------------------------------------------------------------------------------------
 
-    /// Applies an operation handed in now.
+    /// Applies an operation submitted now.
     pub fn apply(&mut self, op: &Op) -> Result<Answer, Refusal> {
         self.apply_handed_in(op, self.now)
     }
 
-    /// Applies an operation handed in earlier.
+    /// Applies an operation submitted earlier.
     pub fn apply_handed_in(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, Refusal> {
         let submitted = Submitted { op: Cow::Borrowed(op), waited: self.now.saturating_since(handed_in) };
         let mut done = self.transact(Batch { operations: vec![submitted], ..Batch::default() });

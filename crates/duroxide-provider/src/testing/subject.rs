@@ -37,7 +37,7 @@ pub enum Step {
     ClaimInstances(InstanceFetch),
     /// A claim of activities.
     ClaimActivities(ActivityFetch),
-    /// A commit, handed in a while ago.
+    /// A commit, submitted a while ago.
     Commit {
         /// The claim.
         claim: usize,
@@ -88,14 +88,14 @@ pub enum Step {
         /// The claim.
         work: usize,
     },
-    /// A node is gone, because of an instance that it had claimed.
+    /// A node ends, because of an instance that it had claimed.
     EndNodeByInstance {
         /// The node's name.
         name: String,
         /// The claim.
         claim: usize,
     },
-    /// A node is gone, because of an activity that it had claimed.
+    /// A node ends, because of an activity that it had claimed.
     EndNodeByActivity {
         /// The node's name.
         name: String,
@@ -117,7 +117,7 @@ pub struct Observation {
     pub held_back: HeldBack,
     /// The answer to an operation, or why it was refused.
     pub answer: Option<Result<String, String>>,
-    /// The dead letters that then are there.
+    /// The dead letters after the step.
     pub dead_letters: Vec<DeadLetter>,
 }
 
@@ -217,7 +217,7 @@ impl Subject {
             })
             .map(|item| Op::EnqueueMessage(MessageRow::new(item, None).unwrap()))
             .collect();
-        // It comes last and is taken all the same.
+        // The item comes last and is taken all the same.
         messages.push(Op::EnqueueMessage(MessageRow::new(items::start(instance), None).unwrap()));
         let operations = messages.iter().map(Submitted::now).collect();
         let done = self.transact(Batch { operations, ..Batch::default() })?;
@@ -274,7 +274,7 @@ impl Subject {
         Ok(())
     }
 
-    /// The operation of a step, with this engine's tokens, and when it was handed in.
+    /// The operation of a step, with this engine's tokens, and when it was submitted.
     pub(super) fn operation(&self, step: &Step) -> (Op, Timestamp) {
         let instance = |claim: &usize| self.instance_tokens[*claim].clone();
         let activity = |work: &usize| self.activity_tokens[*work].clone();

@@ -38,17 +38,17 @@ pub struct Explanation {
     pub more_calls: u64,
 }
 
-/// One reason why an instance stands where it stands.
+/// One reason for the state of an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Finding {
-    /// It completed.
+    /// The instance has completed.
     Completed {
         /// When.
         at_ms: u64,
     },
-    /// It failed.
+    /// The instance has failed.
     Failed {
         /// Why.
         error: String,
@@ -64,7 +64,7 @@ pub enum Finding {
         /// When the instance failed.
         at_ms: u64,
     },
-    /// It was cancelled.
+    /// The instance was cancelled.
     Cancelled {
         /// Why.
         reason: String,
@@ -90,7 +90,7 @@ pub enum Finding {
         /// Which attempt at these messages it is.
         attempt: u32,
     },
-    /// It waits for a free slot of a node that can take it.
+    /// Waits for a free slot of a node that can take it.
     Ready {
         /// Since when.
         since_ms: u64,
@@ -104,7 +104,7 @@ pub enum Finding {
         /// The nodes that have no handler for it.
         lacking_nodes: Vec<String>,
     },
-    /// It has messages, and no live node can take it.
+    /// The instance has messages, and no live node can take it.
     NoNode {
         /// The capability that no live node has.
         missing: MissingCapability,
@@ -155,7 +155,7 @@ pub enum Finding {
         max_attempts: Option<u32>,
         /// When it was scheduled.
         since_ms: u64,
-        /// Where it stands.
+        /// The state of the activity.
         state: ActivityState,
     },
     /// Its code waits for a child.
@@ -187,11 +187,11 @@ pub enum Finding {
         /// The decoding error.
         error: String,
     },
-    /// It runs, has no message and waits for no call: nothing but an event, a message or a cancellation wakes it.
+    /// The instance runs, has no message and waits for no call: only an event, a message or a cancellation wakes it.
     Nothing,
 }
 
-/// Where an activity stands.
+/// The state of an open activity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -203,9 +203,9 @@ pub enum ActivityState {
         /// When the node's lease ends. Until then the node renews it, if it lives.
         lease_ends_ms: u64,
     },
-    /// It waits for a free slot of a node that can take it.
+    /// Waits for a free slot of a node that can take it.
     Waiting,
-    /// It belongs to a session that a worker holds, so only that worker can take it.
+    /// The activity belongs to a session that a worker holds, so only that worker can take it.
     SessionHeld {
         /// The session.
         session: String,
@@ -226,9 +226,9 @@ pub enum ActivityState {
         /// The capability that no live node has.
         missing: MissingCapability,
     },
-    /// It was asked to stop, and its outcome is awaited.
+    /// The activity was asked to stop, and its outcome is awaited.
     StopRequested,
-    /// It is not in the queue: its completion is on the way, or it is a dead letter.
+    /// The activity is not in the queue: its completion is queued, or it is a dead letter.
     NotQueued,
     /// The store does not show its queues.
     Unknown,

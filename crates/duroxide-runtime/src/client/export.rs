@@ -36,7 +36,7 @@ impl RecordedHistory {
     /// The format that is written.
     pub const FORMAT: u32 = 1;
 
-    /// A history as it is stored; `None` if it does not begin with a start.
+    /// The stored history; `None` if it does not begin with a start.
     pub fn new(events: Vec<Event>, key_values: BTreeMap<String, KvEntry>) -> Option<Self> {
         let first = events.first()?;
         let EventKind::OrchestrationStarted { name, version, .. } = &first.kind else { return None };
@@ -98,7 +98,7 @@ impl Client {
     /// # }
     /// ```
     ///
-    /// It contains inputs and results as they are: look at it before you commit it.
+    /// The file contains inputs and results in plain text: check it before you commit it.
     ///
     /// # Errors
     /// `InstanceNotFound`, `ManagementNotAvailable`, or the store's error. A history that cannot be decoded is a permanent
@@ -118,7 +118,7 @@ impl Client {
                 false => loaded.kv_snapshot.into_iter().collect(),
             };
             if admin.latest_execution_id(instance).await? != execution_id {
-                // It continued as new meanwhile, and the key-values may be those of the next execution.
+                // The instance continued as new meanwhile, and the key-values may be those of the next execution.
                 continue;
             }
             let not_found = ClientError::InstanceNotFound { instance_id: instance.to_owned() };

@@ -44,7 +44,7 @@ impl Client {
 }
 
 /// The record of an instance that exists. Read its queued work first: a node that begins the instance between the two reads
-/// takes the start out of the queue, and the record is there.
+/// takes the start out of the queue, and the record exists.
 pub(super) async fn record(
     admin: &dyn ProviderAdmin,
     instance: &str,

@@ -168,15 +168,15 @@ pub(crate) enum EndTarget {
 /// Why the execution is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// It was attempted too often. `reason` is set if this node has no handler for it.
+    /// Attempted too often. `reason` is set if this node has no handler for it.
     Poison { reason: Option<String> },
-    /// It was attempted too often, because no node can replay it.
+    /// Attempted too often, because no node can replay it.
     UnsupportedVersion,
     /// No node that can run it has been available for too long.
     Stranded { missing: String },
-    /// It was cancelled, and this node has no handler for it (6.3).
+    /// Cancelled, and this node has no handler for it (6.3).
     CancelledWithoutHandler,
-    /// It was cancelled, and this node cannot replay it.
+    /// Cancelled, and this node cannot replay it.
     CancelledUnsupported,
 }
 

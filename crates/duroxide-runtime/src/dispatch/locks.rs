@@ -76,7 +76,7 @@ pub(crate) struct Lease {
 #[derive(Debug)]
 pub(crate) enum CallOutcome<T> {
     Done(T),
-    /// The lock is gone.
+    /// The lock has ended.
     LockLost {
         /// An earlier try got no answer and may have succeeded.
         unanswered: bool,

@@ -59,7 +59,7 @@ impl Identity {
 }
 
 /// Checks an existing file through a read-only connection, so that a file of another application stays exactly as it
-/// is: a writing connection would fold a foreign write-ahead log into it when it is closed.
+/// is: a writing connection would checkpoint a foreign write-ahead log when it is closed.
 pub(super) fn check_untouched(location: &Location) -> Result<(), SqliteError> {
     let mut conn = match location.open_file(OpenFlags::SQLITE_OPEN_READ_ONLY) {
         None => return Ok(()),

@@ -58,7 +58,7 @@ impl Location {
 
     /// The same store by the absolute path of its file, without symbolic links. Resolved once, when a store is opened:
     /// later connections and the files of nodes must belong to the same file, even if the working directory changes or
-    /// other programs spell the path differently. A path that cannot be resolved is left as it is, and [`Self::check`]
+    /// other programs spell the path differently. A path that cannot be resolved is not changed, and [`Self::check`]
     /// reports why.
     pub(crate) fn resolve(self) -> Self {
         match self {
@@ -141,7 +141,7 @@ impl Location {
         SqliteError { message: format!("cannot open {self}: {error}"), ..sqlite_error(OPEN, error) }
     }
 
-    /// A refusal to use this store as it is.
+    /// The error for a store that cannot be used.
     pub(super) fn refused(&self, why: &str) -> SqliteError {
         SqliteError::permanent(OPEN, format!("cannot open {self}: {why}"))
     }
@@ -162,7 +162,7 @@ fn is_memory(path: &str) -> bool {
     path.strip_suffix(":memory:").is_some_and(|before| before.chars().all(|c| matches!(c, ':' | '/')))
 }
 
-/// `%20` is a space; a `%` that starts no such code stands for itself.
+/// `%20` is a space; a `%` that starts no such code is literal.
 fn percent_decoded(path: &str) -> String {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();

@@ -218,7 +218,7 @@ impl Payloads {
         Ok(())
     }
 
-    /// Deletes the payloads that the rows of this transaction let go and that no row has any more.
+    /// Deletes the payloads that rows of this transaction referred to and that no row refers to any more.
     pub(super) fn delete_unused(&mut self, db: &Db) -> Rows<()> {
         if self.known_to_be_none {
             return Ok(());

@@ -36,7 +36,7 @@ impl LogSpace {
         if let Err(failure) = fill_log(db) {
             tracing::debug!(target: "duroxide::providers::sqlite", %failure, "the log could not be made longer");
         }
-        // The void pages must not be taken for a log that has grown.
+        // The invalid pages must not count as growth of the log.
         log.mark();
     }
 }

@@ -60,7 +60,7 @@ fn a_damaged_activity_can_be_mended_and_retried() {
     assert_eq!((work.item, work.attempt_count), (activity("order-1", 1), 1));
 }
 
-/// S3.T47: damaged history is returned as it is, and a commit appends to it without reading it.
+/// S3.T47: damaged history is returned unchanged, and a commit appends to it without reading it.
 #[test]
 fn a_commit_appends_to_damaged_history() {
     let directory = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use crate::fixture::*;
 
-/// I18: a store that is opened again stands where it was left, locks and all.
+/// I18: a store that is opened again has all its rows, including locks.
 #[test]
 fn a_reopened_store_stands_where_it_was() {
     let directory = tempfile::tempdir().unwrap();

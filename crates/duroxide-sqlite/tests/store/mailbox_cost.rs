@@ -120,8 +120,8 @@ fn a_message_to_a_running_instance_costs_the_same_in_a_long_mailbox() {
     }
 }
 
-/// 15.3: clients ask before every message whether the mailbox is full. Messages of other instances stand between those
-/// of the instance, so that their numbers do not give the count.
+/// 15.3: clients ask before every message whether the mailbox is full. Messages of other instances lie between those of
+/// the instance, so that their numbers do not give the count.
 #[test]
 fn the_question_whether_a_mailbox_is_full_costs_the_same_in_a_long_mailbox() {
     let mut store = Store::in_memory();

@@ -178,7 +178,7 @@ fn a_text_goes_with_its_row() {
     assert_eq!(beside.payloads(), 0);
 }
 
-/// 16.10, 16.11: a dead letter has the whole text, and a retry hands it out again.
+/// 16.10, 16.11: a dead letter has the whole text, and a retry queues it again.
 #[test]
 fn a_large_dead_letter_is_kept_whole_and_can_be_retried() {
     let mut beside = Beside::new();

@@ -11,7 +11,7 @@ fn open(path: &Path) -> Result<SqliteEngine, SqliteError> {
     SqliteEngine::open(&format!("sqlite:{}", path.display()), SqliteOptions::default())
 }
 
-/// Opens a file that must be refused; it stays as it is.
+/// Opens a file that must be refused and not changed.
 fn refused(path: &Path) -> SqliteError {
     let before = fs::read(path).unwrap();
     let error = open(path).unwrap_err();

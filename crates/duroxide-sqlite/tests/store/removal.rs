@@ -151,7 +151,7 @@ fn a_step_is_bounded_in_bytes() {
     assert_eq!(before, 0);
 }
 
-/// After a crash, or when the caller has gone, the store finishes by itself, with pauses.
+/// After a crash, or if the caller was dropped, the store finishes the removal in the background, with pauses.
 #[test]
 fn rows_left_by_a_stopped_delete_are_removed_by_a_later_transaction() {
     let mut counted = Counted::new();
@@ -270,7 +270,7 @@ fn a_prune_of_many_executions_goes_in_steps_and_never_takes_the_current_one() {
     assert_eq!(counted.store.engine.executions("order-1").unwrap(), [MANY - 1, MANY]);
 }
 
-/// 19.3: a pruned execution is gone as a whole, although its events go in steps.
+/// 19.3: no read finds any part of a pruned execution, although its events are removed in steps.
 #[test]
 fn a_large_execution_that_is_being_pruned_cannot_be_read() {
     let mut counted = Counted::new();

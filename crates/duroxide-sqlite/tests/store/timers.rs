@@ -69,7 +69,7 @@ fn a_turn_of_a_timer_costs_a_fixed_number_of_statements() {
     }
 }
 
-/// Those that are due first stand first in line; those due together in the order in which they came to be.
+/// Instances become ready by due time; those due together in the order of their rows.
 #[test]
 fn due_timers_are_claimed_in_the_order_of_their_times() {
     let mut store = Store::in_memory();

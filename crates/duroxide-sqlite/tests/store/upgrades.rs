@@ -46,8 +46,8 @@ const WHOLE: &str = "UPDATE instance SET batch = -7, batch_due_at = -1, batch_se
 
 /// The last schema that wrote such rows. In the file of a later one they are as its migrations have changed them.
 const BATCHES: usize = 9;
-/// The same rows as every schema from 10 on writes them: the lock names its messages by the time of the claim and the
-/// highest number, and their attempt is counted when it ends.
+/// Like `MARKED`, as every schema from 10 on writes the rows: the lock names its messages by the time of the claim and
+/// the highest number, and their attempt is counted when it ends.
 const VISIBLE: &str = "
     INSERT INTO route (id, name, version) VALUES (1, 'Pay', '1.0.0');
     INSERT INTO instance (id, instance_id, known, name, version, status, created_at, updated_at, route, wake_at,
@@ -164,7 +164,7 @@ fn a_claim_made_before_the_upgrade_is_committed_after_it() {
     });
 }
 
-/// The holder of the lock is gone: its attempt counts, and everything is claimed again.
+/// The holder of the lock is dead: its attempt counts, and all messages are claimed again.
 #[test]
 fn a_claim_that_was_lost_over_the_upgrade_counts() {
     each_schema_and_lock(|mut store, _| {
@@ -187,7 +187,7 @@ fn a_claim_made_before_the_upgrade_is_abandoned_after_it() {
     });
 }
 
-/// A large text that was kept under the number of its row is handed out whole, and goes with its row.
+/// A large text that was kept under the number of its row is returned whole, and deleted with its row.
 #[test]
 fn large_texts_of_queued_rows_outlive_the_upgrade() {
     let large = "large \"text\" ".repeat(1000);

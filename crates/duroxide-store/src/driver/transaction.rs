@@ -103,8 +103,8 @@ impl StoreDriver {
         }
     }
 
-    /// Refuses the messages of clients while a damaged store hands out no instances, because no turn would ever see them.
-    /// Returns the other jobs.
+    /// Refuses the messages of clients while no instance of a damaged store can be claimed, because no turn would ever
+    /// get them. Returns the other jobs.
     fn refuse_messages(&mut self, jobs: Vec<Job>, now: Timestamp) -> Vec<Job> {
         let Some(damage) = self.machine.instances.damage(now) else { return jobs };
         let message = format!("the store takes no messages, because it cannot hand out instances: {damage}");

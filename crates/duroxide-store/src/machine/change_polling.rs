@@ -64,7 +64,7 @@ impl ChangePolling {
         }
     }
 
-    /// A poll was made. `notifies` says that the engine notifies of writes.
+    /// A poll was made. With `notifies` the engine notifies of writes.
     pub(super) fn polled(&mut self, changed: bool, notifies: bool, now: Timestamp, options: &StoreOptions) {
         let quiet_pause = options.check_interval.saturating_mul(QUIET_FACTOR);
         let follow_up = self.follow_up.take().filter(|pause| *pause < quiet_pause);

@@ -1,9 +1,9 @@
 //! Waits a moment for results that are on their way.
 //!
-//! The results of the items that a commit hands out come in one after the other. If the first result were committed at once,
-//! all others would wait for the disk behind it. So the store waits for a part of the results while they keep coming, and
-//! never longer than half the duration of the last commit: a lone caller is not delayed, and each of many callers gains more
-//! by the saved commit than the wait costs. Waiting for all results would leave disk and processor idle in turn.
+//! The results of the items that a commit claims arrive one after the other. If the first result were committed at once, all
+//! others would wait for the disk behind it. So the store waits for a part of the results while they keep coming, and never
+//! longer than half the duration of the last commit: a lone caller is not delayed, and each of many callers gains more by
+//! the saved commit than the wait costs. Waiting for all results would leave disk and processor idle in turn.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const FETCH_COMMIT_MIN: Duration = Duration::from_millis(2);
 /// The results that are expected after the last commit.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
-    /// Claims that were handed out and are likely to come back soon.
+    /// Claims whose results are likely to arrive soon.
     expected: usize,
     /// When to stop waiting for them.
     until: Timestamp,
@@ -35,7 +35,7 @@ pub(crate) struct Gathering {
 }
 
 impl Gathering {
-    /// A commit of this many operations that ended `now` and took this long handed out claims.
+    /// A commit of this many operations, which ended `now` and took this long, delivered claims.
     pub(crate) fn expect_results(
         &mut self,
         operations: usize,

@@ -222,7 +222,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
         }
     }
 
-    /// Why nothing is handed out from this queue: fetches fail permanently, and no waiting fetch will try again.
+    /// Why no item of this queue is claimed: fetches fail permanently, and no waiting fetch will try again.
     pub(crate) fn damage(&self, now: Timestamp) -> Option<&StoreFailure> {
         self.refusals.damage(now).filter(|_| !self.wants_claim())
     }

@@ -124,7 +124,7 @@ pub(crate) fn stamped_version(data: &str) -> String {
     serde_json::from_str::<Stamp>(data).map_or_else(|_| "unknown".to_owned(), |stamp| stamp.duroxide_version)
 }
 
-/// An event as it is stored, with its kind if the text names one.
+/// A stored event, with its kind if the text names one.
 pub(crate) fn raw_event(row: EventRow) -> RawEvent {
     #[derive(Deserialize)]
     struct Kind {

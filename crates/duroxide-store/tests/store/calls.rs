@@ -15,7 +15,7 @@ fn run_first_round(f: &mut Fixture, instance: &str, more: Vec<Event>) {
     complete(&mut f.store, f.provider.commit_round(&claim.lock_token, round)).unwrap();
 }
 
-/// S3.35 to S3.37, S3.T41: the claim is made and counted, the events before the bad one are there, the text names
+/// S3.35 to S3.37, S3.T41: the claim is made and counted, the events before the bad one are returned, the text names
 /// position, instance and execution.
 #[test]
 fn a_fetch_of_corrupt_history_returns_the_readable_events_and_the_error() {

@@ -61,7 +61,7 @@ fn a_holder_keeps_its_lease_across_a_jump_back() {
     complete(&mut f.store, f.provider.commit_round(&claim.lock_token, first_round("a"))).unwrap();
 }
 
-/// The lease is checked at the time the operation was handed in; that time may lie in the future now, also after the
+/// The lease is checked at the time the operation was submitted; that time may be in the future now, also after the
 /// leases were shortened by an earlier batch.
 #[test]
 fn operations_submitted_before_a_jump_back_are_served() {

@@ -423,7 +423,7 @@ fn a_lease_that_ends_while_the_commit_waits_for_the_store_is_still_good() {
     answer(&mut commit).unwrap();
 }
 
-/// I09: a lease that had ended when the commit was handed in is lost, and nothing is written.
+/// I09: a lease that had ended when the commit was submitted is lost, and nothing is written.
 #[test]
 fn a_commit_under_an_ended_lease_changes_nothing() {
     let mut f = fixture();

@@ -17,7 +17,7 @@ use duroxide_store::{Idle, MemoryProvider, StoreBuilder, StoreOptions, StoreProv
 
 use crate::support::*;
 
-/// Dropping a provider joins its threads, inside a runtime too: the engine is gone afterwards.
+/// Dropping a provider joins its threads, inside a runtime too: the engine is dropped afterwards.
 #[tokio::test]
 async fn dropping_the_provider_ends_its_threads() {
     let plan = Plan::default();
@@ -150,7 +150,7 @@ async fn a_memory_provider_hands_work_over_between_tasks() {
     assert_eq!(provider.as_management_capability().unwrap().list_instances().await.unwrap(), ["a"]);
 }
 
-/// Many tasks at once: every instance is handed out exactly once.
+/// Many tasks at once: every instance is claimed exactly once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_instance_is_handed_out_once() {
     let provider = Arc::new(MemoryProvider::new());

@@ -1,4 +1,4 @@
-//! Nodes: a dead one is found by its lock, in virtual time, with locks that a test lets go.
+//! Nodes: a dead one is found by its lock, in virtual time, with locks that a test releases.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,7 +29,7 @@ enum Held {
     No,
 }
 
-/// A lock that is let go when it is dropped.
+/// A lock that is released when dropped.
 struct Lock(Processes, String);
 
 impl Drop for Lock {
@@ -259,8 +259,8 @@ fn a_lock_that_cannot_be_had_is_an_error() {
     assert_eq!(shared.nodes(), ["own"]);
 }
 
-/// A node that could not join runs all the same. Its lock shows that until it has joined, also if nothing in the store can
-/// be ended, and no earlier try stands in its way.
+/// A node that could not join runs all the same. Its lock shows that until it has joined, also if no node can be ended in
+/// the store, and an earlier try does not block it.
 #[test]
 fn a_node_that_could_not_join_keeps_its_lock_and_joins_later() {
     let mut shared = serve(MemoryEngine::default());

@@ -114,7 +114,7 @@ pub(crate) fn hand_in<F: Future + ?Sized>(call: &mut Pin<&mut F>) {
     assert!(poll(call).is_pending(), "answered before the store ran");
 }
 
-/// The answer of a call that was handed in.
+/// The answer of a submitted call.
 pub(crate) fn answer<F: Future + ?Sized>(call: &mut Pin<&mut F>) -> F::Output {
     match poll(call) {
         Poll::Ready(answer) => answer,

@@ -19,7 +19,7 @@ const WORKERS: usize = 3;
 const COPIES: usize = 12;
 const KILLS: usize = 9;
 const SEED: u64 = 7;
-/// So many kills at least hit a worker while instances were running.
+/// At least this many kills hit a worker while instances were running.
 const KILLS_AT_WORK_MIN: usize = 5;
 
 /// The role of a worker process: it works until it is killed.

@@ -101,7 +101,7 @@ impl Schema {
         self.read(|engine| engine.snapshot().expect("the store can be read"))
     }
 
-    /// Waits until exactly so many nodes are there.
+    /// Waits until exactly so many nodes have joined.
     pub async fn reach_nodes(&self, count: usize) {
         let nodes = || self.read(|engine| engine.nodes().expect("the store can be read").len());
         until("the nodes are there", async || nodes() == count).await;

@@ -68,7 +68,7 @@ pub async fn work(folder: &Path, detail: &str) {
     std::future::pending::<()>().await;
 }
 
-/// Issue 4, 16.1: the others wait neither for leases nor for anybody's help; the attempts of the dead one count.
+/// Issue 4, 16.1: the other processes wait neither for leases nor for an operator; the attempts of the dead one count.
 #[tokio::test]
 async fn a_thousand_activities_of_a_killed_process_are_taken_over_at_once() {
     let Some(schema) = Schema::new() else { return };

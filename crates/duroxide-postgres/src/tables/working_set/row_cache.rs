@@ -146,7 +146,7 @@ impl RowCache {
     pub(in crate::tables) fn forget_activities_of(&mut self, instance: u64) {
         let of = self.activities.values().filter(|cached| cached.activity.queued.instance == instance);
         let numbers: Vec<u64> = of.map(|cached| cached.activity.queued.number).collect();
-        // Should the statement be rolled back, they are there, and not here.
+        // If the statement is rolled back, they exist in the database only.
         if !numbers.is_empty() {
             self.all_ready_activities = AllReady(None);
         }

@@ -33,7 +33,7 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    /// For tables of which it is known whether a row is there.
+    /// For tables whose rows are known to exist or not.
     pub(super) fn changes<K, R: Record>(&mut self, changes: &Changes<'_, K, R>, key: fn(&K) -> Vec<Value>) {
         self.deletes(changes, key);
         if !changes.updated.is_empty() {

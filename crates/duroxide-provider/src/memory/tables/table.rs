@@ -75,7 +75,7 @@ impl<K: Ord + Clone, R, I: Index<K, R>> Table<K, R, I> {
         self.replaced.push((key, before));
     }
 
-    /// Changes a row, if it is there. Returns whether it is.
+    /// Changes a row. Returns `false` if it does not exist.
     pub(in crate::memory) fn update(&mut self, key: &K, change: impl FnOnce(&mut R)) -> bool
     where
         R: Clone,

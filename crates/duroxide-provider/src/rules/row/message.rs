@@ -26,7 +26,7 @@ pub struct QueuedMessage {
     pub attempts: u32,
     /// The mark of an [`Extent::Marked`](super::Extent::Marked).
     pub mark: Option<u64>,
-    /// Its JSON. Empty if `item` is there and the tables keep the JSON elsewhere.
+    /// Its JSON. Empty if `item` is set and the tables keep the JSON elsewhere.
     pub data: String,
     /// The decoded message, if it is at hand.
     #[serde(skip)]
@@ -34,7 +34,7 @@ pub struct QueuedMessage {
 }
 
 impl QueuedMessage {
-    /// Where it stands in its mailbox: by due time, then by number.
+    /// Its position in the mailbox: by due time, then by number.
     pub fn position(&self) -> (Timestamp, u64) {
         (self.due_at, self.number)
     }

@@ -7,7 +7,7 @@ use duroxide_core::Timestamp;
 pub struct Removal {
     /// Its key.
     pub number: u64,
-    /// The instance that is gone.
+    /// The deleted instance.
     pub instance: u64,
     /// Only this execution of it.
     pub execution_id: Option<u64>,

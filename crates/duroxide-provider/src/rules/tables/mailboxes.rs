@@ -100,7 +100,7 @@ pub struct NewMessage<'a> {
 }
 
 impl NewMessage<'_> {
-    /// The message as it is in the mailbox.
+    /// The stored message.
     pub fn queued(&self) -> QueuedMessage {
         QueuedMessage {
             number: self.number,

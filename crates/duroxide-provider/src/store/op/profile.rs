@@ -25,7 +25,7 @@ pub enum Watched<'a> {
     Nothing,
     /// The instance of a round, if the round is worth telling.
     Round(&'a PreparedRound),
-    /// None; but the message may begin an instance, and the answer says whether it did.
+    /// None; but the message may begin an instance, and the answer tells whether it did.
     Begins(&'a MessageRow),
     /// This instance.
     Instance(&'a str),
@@ -142,7 +142,7 @@ impl Op {
         }
     }
 
-    /// The same operation with another length of the lease that it renews, if it renews one.
+    /// The operation with another length of the lease that it renews, if any.
     #[must_use]
     pub fn with_lease(mut self, lease: Duration) -> Self {
         if let Self::RenewInstance { extend_for, .. }

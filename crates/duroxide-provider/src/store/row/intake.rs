@@ -128,7 +128,7 @@ impl IntakeRow {
         })
     }
 
-    /// The message that the row stands for.
+    /// The message of the row.
     ///
     /// # Errors
     /// See [`Self::check`].

@@ -36,17 +36,17 @@ pub struct Batch<'a> {
     pub nodes: Option<Vec<StoredNode>>,
 }
 
-/// An operation that a caller has handed in.
+/// An operation that a caller has submitted.
 #[derive(Debug, Clone)]
 pub struct Submitted<'a> {
     /// The operation.
     pub op: Cow<'a, Op>,
-    /// How long ago it was handed in: its lease is checked as of then.
+    /// How long ago it was submitted: its lease is checked as of then.
     pub waited: Duration,
 }
 
 impl<'a> Submitted<'a> {
-    /// An operation that was handed in just now.
+    /// An operation that was submitted just now.
     pub fn now(op: &'a Op) -> Self {
         Self { op: Cow::Borrowed(op), waited: Duration::ZERO }
     }

@@ -219,7 +219,7 @@ impl<'a> NodesSeen<'a> {
         Self { seen, are_still_there: None }
     }
 
-    /// Whether the same nodes are there now, and no other. A node that joined again under its name is another one.
+    /// Whether exactly the same nodes are joined now. A node that joined again under its name is another one.
     fn are_still_there(
         &mut self,
         nodes: impl FnOnce() -> Result<Vec<StoredNode>, StoreFailure>,

@@ -95,7 +95,7 @@ impl ModelEngine {
         ready.min().map(|(_, key)| key)
     }
 
-    /// Counts, for each kind of work that the fetch passes over, at most as many as it asks for.
+    /// Counts, for each kind of work that the fetch skips, at most as many as it asks for.
     fn count_held_back_instances(&self, fetch: &InstanceFetch, claimed: &mut Claimed<OrchestrationClaim>) {
         let mut counts = BTreeMap::<&InstanceNeeds, usize>::new();
         for (_, needs) in self.instances.values().filter_map(|instance| instance.ready.as_ref()) {

@@ -276,7 +276,7 @@ pub fn queues_are_summarized(mut s: Scenario) {
     assert_eq!((held, running), (0, 0));
 }
 
-/// An undecodable message is shown as it is stored.
+/// An undecodable message is shown with its stored text.
 pub fn an_undecodable_message_is_shown(s: Scenario) {
     let mut s = s.without_invariants();
     s.running("a");

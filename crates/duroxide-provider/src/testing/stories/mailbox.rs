@@ -151,7 +151,7 @@ pub fn a_stray_message_does_not_block_and_joins_a_later_start(mut s: Scenario) {
     assert_eq!((claim.orchestration_name.as_str(), claim.version.as_str()), (ORDER, "unknown"));
 }
 
-/// D12: a mailbox that waits for its start stands in no line, so the start gives it no better place.
+/// D12: a mailbox that waits for its start has no ready number, so the start gives it the next one.
 pub fn a_stray_that_is_started_goes_to_the_back(mut s: Scenario) {
     s.send(&queue("ghost", "1"));
     s.send(&start("first"));

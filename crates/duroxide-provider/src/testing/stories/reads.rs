@@ -182,7 +182,7 @@ pub fn instances_are_listed_newest_first(mut s: Scenario) {
     assert_eq!(s.read().running_versions().unwrap().len(), 1);
 }
 
-/// S2.13, S2.14, S2.16: pins are stored beside the executions; a history is read only where no pin is stored.
+/// S2.13, S2.14, S2.16: pins are stored with the executions; a history is read only where no pin is stored.
 pub fn running_instances_show_their_pins(mut s: Scenario) {
     s.running("unpinned");
     s.ended("ended");

@@ -156,7 +156,7 @@ impl<'a> Deciding<'a> {
         Finding::Queue { name: name.to_owned(), since_ms, last_enqueued }
     }
 
-    /// Nothing of a timer that the code has given up: its message is gone.
+    /// No finding for a timer that the code has dropped: its message was deleted.
     fn timer(&self, call: &OpenCall<'_>, due_ms: u64) -> Option<Finding> {
         let current = self.facts.info.current_execution_id;
         let is_queued = self.messages.iter().any(|message| {

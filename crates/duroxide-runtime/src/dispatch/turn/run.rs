@@ -276,7 +276,7 @@ impl InstanceWork {
             span.record("outcome", turn_outcome(&turn.outcome));
             // Closes the span before the result is sent.
             drop(span);
-            // If the receiver is gone, the execution is dropped here, on a turn thread.
+            // If the receiver was dropped, the execution is dropped here, on a turn thread.
             drop(answer.send((live, Box::new(turn))));
         };
         let ticket = self.node.env.run_turn(Box::new(job));

@@ -76,7 +76,7 @@ impl Criteria {
         db.all_once(&statement, params_from_iter(self.values), read)
     }
 
-    /// Takes a value; returns the parameter that stands for it.
+    /// Adds a value; returns its parameter.
     fn place(&mut self, value: Value) -> String {
         self.values.push(value);
         format!("?{}", self.values.len())

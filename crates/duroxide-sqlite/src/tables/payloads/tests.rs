@@ -47,7 +47,7 @@ impl EngineLayer for Checked {
     }
 }
 
-/// Answers and content are those of the model, and each payload is there exactly as long as rows refer to it.
+/// Answers and content are those of the model, and each payload exists exactly as long as rows refer to it.
 #[test]
 fn a_store_of_shared_texts_does_what_the_model_does() {
     let shared = Rc::new(Cell::new(0));

@@ -28,7 +28,7 @@ impl LogFile {
         Self { path, page_bytes, file: None }
     }
 
-    /// The header of a frame, counted from 0. Zeros stand for a frame that is not there.
+    /// The header of a frame, counted from 0. Zeros for a missing frame.
     fn frame_header(&mut self, frame: u64) -> io::Result<FrameHeader> {
         let file = match &mut self.file {
             Some(file) => file,

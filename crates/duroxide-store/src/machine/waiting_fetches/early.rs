@@ -29,8 +29,8 @@ impl<F: QueueFetch> WaitingFetches<F> {
         }
     }
 
-    /// Answers a fetch while the transaction that claimed for it is open. Returns the claims if the caller is gone, or is not a
-    /// dispatch loop, because only dispatch loops expect this.
+    /// Answers a fetch while the transaction that claimed for it is open. Returns the claims if the caller was dropped, or is
+    /// not a dispatch loop, because only dispatch loops expect this.
     pub(crate) fn hand_over_early(
         &mut self,
         number: u64,

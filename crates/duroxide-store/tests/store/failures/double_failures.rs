@@ -99,7 +99,7 @@ fn a_round_that_fails_twice_is_stored_once_and_whole() {
                 let answer = complete(&mut f.store, commit);
                 f.clock.advance(SECOND);
                 f.store.run();
-                // Its lock is gone: an earlier try was stored, and its answer lost.
+                // The lock has ended: an earlier try was stored, and its answer lost.
                 answer.is_ok() || answer.is_err_and(|error| error.is_lock_lost())
             });
             recover(&mut f);

@@ -152,7 +152,7 @@ async fn a_source_that_breaks_a_guarantee_is_not_published() {
 /// The first page waits for `go`.
 fn waiting(begun: SyncSender<()>, go: Receiver<()>) -> impl FnMut() + Send {
     move || {
-        // Both fail harmlessly for later pages: the test is gone, or waits for the end of the copy.
+        // Both fail harmlessly for later pages: the test has ended, or waits for the end of the copy.
         let _ = begun.try_send(());
         let _ = go.recv();
     }

@@ -15,7 +15,7 @@ use tokio::{
     time::timeout,
 };
 
-/// A simple query, as it stands between other messages of a pipeline.
+/// A simple query between other messages of a pipeline.
 const COMMIT: &[u8] = b"COMMIT\0";
 /// The message that ends a prepared statement.
 const SYNC: &[u8] = b"S\0\0\0\x04";

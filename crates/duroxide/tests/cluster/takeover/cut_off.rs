@@ -1,4 +1,4 @@
-//! A node that was taken for dead, although its process lives.
+//! A node that was ended although its process lives.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// So many checks find a dead node that is not spared.
+/// A dead node without a grace period is found within so many checks.
 const CHECKS: usize = 4;
 
 /// Waits until a process with nodes has checked so often for dead ones.

@@ -43,7 +43,7 @@ pub async fn begin(schema: &Schema, client: &Client) {
     schema.reach_notes(2).await;
 }
 
-/// Waits until the other one has done both.
+/// Waits until the other process has completed both.
 pub async fn taken_over(client: &Client) {
     for instance in ["calls", "blocks"] {
         assert_eq!(output(ended(client, instance).await), OTHER, "{instance}");
@@ -71,7 +71,7 @@ pub async fn assert_refused(schema: &Schema, client: &Client) {
     let notes = schema.notes();
     for call in ["ack_work_item", "commit_round"] {
         let line = format!("{call} is refused on {SLOW}");
-        // After an answer that was lost, a round is handed in once more.
+        // After a lost answer a round is submitted once more.
         until(&line, async || notes.count(&line) >= 1).await;
     }
     taken_over(client).await;

@@ -1,4 +1,4 @@
-//! Where an activity stands that the code waits for.
+//! The state of an activity that the code waits for.
 
 use duroxide_core::OpenCall;
 use duroxide_provider::{NodeCapability, QueuedActivityInfo, QueuedWork};

@@ -2,7 +2,7 @@
 
 use duroxide_provider::{InstanceNeeds, JoinedNode, MissingCapability, NodeCapability};
 
-/// The nodes that are there.
+/// The live nodes.
 pub(super) struct LiveNodes<'a> {
     nodes: Vec<&'a JoinedNode>,
     /// Their capabilities, as if each node fetched only registered items: a node that takes other items gives them back.
