@@ -8,7 +8,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::session::{Command, Session};
 
-/// How often the store asks for nodes that were found gone; that costs no query.
+/// How often the store takes the dead nodes that the session connection has found; that costs no query.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// How often a node renews its row. The advisory lock is authoritative; the row serves processes that cannot see the
 /// lock.

@@ -29,7 +29,7 @@ const PLANNER: &str = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_me
 /// How a store on PostgreSQL is opened.
 #[derive(Debug, Clone)]
 pub struct PostgresOptions {
-    /// Where the database is and who connects.
+    /// The address of the database, and the role.
     pub config: tokio_postgres::Config,
     /// How connections are encrypted, if `sslmode` asks for it.
     pub tls: Tls,

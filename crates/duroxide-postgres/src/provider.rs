@@ -29,7 +29,7 @@ use crate::{
 const READERS: usize = 2;
 /// The writer, the readers, and the session connection.
 pub(crate) const CONNECTIONS: usize = 2 + READERS;
-/// How often to ask the session connection whether others have written; that costs no query.
+/// How often to ask the session connection for notifications; that costs no query.
 const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A provider on a PostgreSQL database.

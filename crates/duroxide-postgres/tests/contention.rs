@@ -18,7 +18,7 @@ use fixture::{Node, ack, commit, fresh_options, ids, send, sql::Admin, start};
 
 const NODES: usize = 6;
 const INSTANCES: usize = 60;
-/// Each instance runs so many activities, one after the other.
+/// The number of activities of each instance, one after the other.
 const ACTIVITIES: u64 = 3;
 
 /// Counters of all nodes together.
@@ -30,7 +30,7 @@ struct Total {
 }
 
 impl Total {
-    /// Carries out a batch, again and again while others are in the way.
+    /// Carries out a batch, and repeats it while other transactions conflict.
     fn transact(&self, node: &mut Node, batch: &Batch<'_>) -> Done {
         loop {
             match node.engine.transact(batch) {
@@ -182,7 +182,7 @@ fn an_event_that_waits_for_the_row_of_its_instance_wakes_it_as_it_is_then() {
     assert!(violations.is_empty(), "{violations:#?}");
 }
 
-/// Waits until so many statements wait for transactions of others.
+/// Waits until this many statements wait for other transactions.
 async fn wait_for_blocked(admin: &Admin, statements: usize) {
     let blocked = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))
         OR EXISTS (SELECT 1 FROM unnest(pg_blocking_pids(pid)) AS of (pid)

@@ -201,8 +201,8 @@ fn a_retryable_failure_strands_no_item() {
     assert_eq!(node.claim(1).0.remove(0).messages.len(), 1, "the completion is there, once");
 }
 
-/// A process that is frozen in the middle of a transaction, with rows locked, holds the others up for seconds, not for ever; and
-/// when it goes on, it commits nothing.
+/// A process that is frozen in the middle of a transaction, with rows locked, blocks other processes for seconds, not for ever;
+/// and when it goes on, it commits nothing.
 #[test]
 fn a_node_that_is_frozen_in_a_transaction_does_not_block_others() {
     let Some(server) = postgres_server::server() else { return };

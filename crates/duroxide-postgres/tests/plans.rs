@@ -41,7 +41,7 @@ const COPIED: [(&str, &[(&str, &str)]); 4] = [
     ("message", &[("instance", "1000000 + n"), ("number", "1000000 + n"), ("due_at", "due_at + n")]),
 ];
 
-/// Copies all rows of an instance so many times.
+/// Copies all rows of an instance this many times.
 fn copy(server: &Server, options: &PostgresOptions, id: &str, copies: i64) {
     let schema = options.schema.as_str();
     let original = format!("(SELECT number FROM {schema}.instance WHERE id = '{id}')");

@@ -9,7 +9,7 @@ use duroxide_core::ErrorDetails;
 pub struct ProviderError {
     /// The call that failed.
     pub operation: String,
-    /// What went wrong.
+    /// The message, for logs and users.
     pub message: String,
     /// Whether the same call may succeed later.
     pub retryable: bool,

@@ -210,9 +210,9 @@ impl<'a> WorkFetch<'a> {
 /// One locked instance with its messages.
 #[derive(Debug, Clone)]
 pub struct OrchestrationClaim {
-    /// The instance.
+    /// The id of the instance.
     pub instance: String,
-    /// Its orchestration name.
+    /// The registered name of the orchestration.
     pub orchestration_name: String,
     /// Its handler version; `unknown` if the start asked for none.
     pub version: String,

@@ -8,9 +8,9 @@ use semver::Version;
 /// One instance's locked messages, with everything needed to run a turn on them.
 #[derive(Debug, Clone)]
 pub struct OrchestrationItem {
-    /// The instance.
+    /// The id of the instance.
     pub instance: String,
-    /// Its orchestration name.
+    /// The registered name of the orchestration.
     pub orchestration_name: String,
     /// Its current execution.
     pub execution_id: u64,
@@ -66,9 +66,9 @@ pub struct ActivityStop {
 /// Identifies an activity by the event that scheduled it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduledActivityIdentifier {
-    /// The instance.
+    /// The id of the instance.
     pub instance: String,
-    /// Its execution.
+    /// The number of the execution, from 1.
     pub execution_id: u64,
     /// The event id of the schedule.
     pub activity_id: u64,

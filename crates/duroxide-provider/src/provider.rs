@@ -1,4 +1,4 @@
-//! [`Provider`]: what a store must do for the runtime and the client.
+//! [`Provider`]: the interface of a store for the runtime and the client.
 
 mod delegate;
 mod layer;

@@ -45,9 +45,9 @@ pub struct NextExecution {
 /// Identifies a timer by the event that created it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduledTimerIdentifier {
-    /// The instance.
+    /// The id of the instance.
     pub instance: String,
-    /// Its execution.
+    /// The number of the execution, from 1.
     pub execution_id: u64,
     /// The event id of the schedule.
     pub timer_id: u64,

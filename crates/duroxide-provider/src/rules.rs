@@ -4,8 +4,8 @@
 //! tables know no rule. The rules promise, on every set of tables:
 //!
 //! * **Mailbox.** A message or an activity for an id that has no row makes one without a name. An instance is *known*
-//!   if it has a name or history. A mailbox that holds nothing any more goes away.
-//!   A client may ask that its message is queued only while fewer than so many messages of clients wait in the mailbox.
+//!   if it has a name or history. An empty mailbox is deleted. A client may limit the messages: its own is queued only
+//!   while fewer than this many messages of clients wait in the mailbox.
 //! * **Ready.** An instance is ready if no live lock holds it, a message is visible and, while it is not known, a start
 //!   is visible. It gets the next number when it becomes ready and keeps it until it is claimed; claims take the
 //!   lowest. An instance that is still ready after a commit, an abandon or the end of a lease gets a new number, so it
@@ -17,7 +17,7 @@
 //!   visible start and the first visible `ContinueAsNew`. The selected messages are delivered in the order in which it
 //!   became visible: [`sort_for_delivery`](crate::store::sort_for_delivery). An abandon changes neither order.
 //! * **Shares.** Where several processes claim, the claims of a transaction take half as many of the instances that it begins as
-//!   each other process gets, those with the lowest numbers, and at least one. Later transactions of any process take the others.
+//!   each other process gets, those with the lowest numbers, and at least one. Later transactions of any process take the rest.
 //! * **Undecodable rows** are counted, hidden and left out; they count towards the bounds of a claim. If nothing is
 //!   left, or an unknown instance is left without its start, the instance is not locked and no other row of it is
 //!   counted, and the claim goes on with the visible rows behind them. A hidden row that cannot be decoded holds no
@@ -37,9 +37,9 @@
 //! * **Route.** The handler filter compares the instance's name and version; before the instance is known, or when its
 //!   execution continued as new and a `ContinueAsNew` is queued, those of that start.
 //! * **Nodes** are numbered from 1 and never reuse a number; one that joins again under its name keeps it. A claim notes
-//!   the node of its fetch, or none. A node that ends leaves its live leases ended as of now, in the order of their
-//!   rows: suspect, and ready if they have something to do. If one of its claims is to blame, that one keeps its lease and
-//!   the others are abandoned, their attempt taken back.
+//!   the node of its fetch, or none. A node that ends leaves its live leases ended as of now, in the order of their rows:
+//!   suspect, and ready if they have visible messages. If one of its claims is to blame, that one keeps its lease and the
+//!   others are abandoned, their attempt taken back.
 //! * **Losses.** A claim that finds the lock of an earlier one counts it as lost; an abandon leaves the counts as they are,
 //!   and the commit that makes an instance healthy sets them to zero.
 //! * **Early turns.** A claim may be handed over before its transaction is committed if every message in it was sent in the same
@@ -160,12 +160,12 @@ impl<T> Rules<T> {
         }
     }
 
-    /// The tables.
+    /// The tables that the rules work on.
     pub fn tables(&self) -> &T {
         &self.tables
     }
 
-    /// The tables.
+    /// The tables that the rules work on.
     pub fn tables_mut(&mut self) -> &mut T {
         &mut self.tables
     }

@@ -38,7 +38,7 @@ pub struct RuntimeOptions {
     pub activity_cancellation_grace_period: Duration,
     /// Pinned versions this node replays; `None` is 0.0.0 to this build, both included.
     pub supported_replay_versions: Option<SemverRange>,
-    /// The lock timeout of a session.
+    /// The length of a session's lease.
     pub session_lock_timeout: Duration,
     /// How long before its end a session's lock is renewed.
     pub session_lock_renewal_buffer: Duration,

@@ -50,7 +50,7 @@ fn connect(location: &Location) -> Result<Connection, SqliteError> {
     flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
     let opened = location.open_file(flags).unwrap_or_else(Connection::open_in_memory);
     let mut conn = opened.map_err(|error| location.open_error(&error))?;
-    // Otherwise SQLite looks at bound values to choose an index, and compiles such a statement anew for every value.
+    // Otherwise SQLite reads bound values to choose an index, and compiles such a statement anew for every value.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
         .map_err(|error| location.open_error(&error))?;
     busy::wait_when_busy(&mut conn).map_err(|error| location.open_error(&error))?;

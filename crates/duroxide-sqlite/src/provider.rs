@@ -83,7 +83,7 @@ impl SqliteProvider {
     /// has none.
     ///
     /// # Errors
-    /// If the file cannot be opened or written, or others held it for too long.
+    /// If the file cannot be opened or written, or other connections held it for too long.
     pub async fn checkpoint(&self) -> Result<(), SqliteError> {
         if self.location == Location::Memory {
             return Ok(());
@@ -104,8 +104,8 @@ impl SqliteProvider {
     /// nodes run.
     ///
     /// # Errors
-    /// If the file cannot be opened or written, or others held it for too long. The store is as it was then, or has
-    /// given back less.
+    /// If the file cannot be opened or written, or other connections held it for too long. The store is unchanged then,
+    /// or has given back fewer pages.
     pub async fn compact(&self) -> Result<u64, SqliteError> {
         if self.location == Location::Memory {
             return Ok(0);

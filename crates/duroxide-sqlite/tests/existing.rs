@@ -1,4 +1,4 @@
-//! Opening a store of others: nothing is made, nothing is upgraded, and a reader changes nothing.
+//! Opening an existing store: nothing is made, nothing is upgraded, and a reader changes nothing.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -1,5 +1,5 @@
-//! 19: deletes and prunes through the provider. They go in steps, between which others get through, and a caller may
-//! go away.
+//! 19: deletes and prunes through the provider. They run in steps, between which other calls are served, and a caller
+//! may be dropped.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

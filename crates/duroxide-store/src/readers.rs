@@ -159,7 +159,7 @@ impl Read {
     ) -> (Self, ReadResult<T>) {
         let (reply, result) = oneshot::channel();
         let run = Box::new(move |reader: Result<&mut dyn StoreReader, StoreFailure>| {
-            // A caller that has gone away needs no answer.
+            // A dropped caller needs no answer.
             if reply.is_closed() {
                 return;
             }

@@ -22,9 +22,9 @@ pub enum Record {
     Stored(Vec<Event>),
     /// The execution has an undecodable history. Its parent and open work are unknown here.
     Unreadable {
-        /// The instance.
+        /// The id of the instance.
         instance: String,
-        /// The execution.
+        /// The number of the execution, from 1.
         execution_id: u64,
         /// The last stored event.
         last_event_id: u64,

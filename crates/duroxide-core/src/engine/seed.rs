@@ -11,9 +11,9 @@ use crate::{
 /// The input of a new execution: its start and the queue messages it inherits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seed {
-    /// The instance.
+    /// The id of the instance.
     pub instance: String,
-    /// The execution.
+    /// The number of the execution, from 1.
     pub execution_id: u64,
     /// The orchestration's name.
     pub name: String,

@@ -1,4 +1,4 @@
-//! Why a store cannot be opened, and what to do about it.
+//! Why a store cannot be opened, with the remedy.
 
 use tokio_postgres::error::SqlState;
 
@@ -83,7 +83,7 @@ pub enum OpenError {
          of the schema and select, insert, update and delete on its tables; see docs/postgres.md)"
     )]
     Denied {
-        /// The schema.
+        /// The name of the schema.
         schema: String,
         /// The server's message.
         message: String,
@@ -91,7 +91,7 @@ pub enum OpenError {
     /// The schema holds tables of another program under the names of ours.
     #[error("schema {schema} holds tables that are not duroxide's ({message}): choose another schema")]
     ForeignSchema {
-        /// The schema.
+        /// The name of the schema.
         schema: String,
         /// The finding.
         message: String,
@@ -99,7 +99,7 @@ pub enum OpenError {
     /// The schema cannot be made or read.
     #[error("cannot prepare schema {schema}: {message}")]
     Prepare {
-        /// The schema.
+        /// The name of the schema.
         schema: String,
         /// The database's message.
         message: String,
@@ -107,7 +107,7 @@ pub enum OpenError {
     /// The schema has no store, and making one was not allowed.
     #[error("there is no duroxide store in schema {schema}: start a node on it first, which makes it")]
     Missing {
-        /// The schema.
+        /// The name of the schema.
         schema: String,
     },
     /// An older duroxide has made the schema, and it was not to be changed.
@@ -116,7 +116,7 @@ pub enum OpenError {
          once, which brings it up to date"
     )]
     OlderSchema {
-        /// The schema.
+        /// The name of the schema.
         schema: String,
         /// Its version.
         found: i64,
@@ -128,7 +128,7 @@ pub enum OpenError {
         "schema {schema} has version {found}, and this build knows versions up to {known}: use a newer build"
     )]
     NewerSchema {
-        /// The schema.
+        /// The name of the schema.
         schema: String,
         /// Its version.
         found: i64,

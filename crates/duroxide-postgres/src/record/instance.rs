@@ -24,7 +24,7 @@ macro_rules! lock_look_micros {
 }
 pub(crate) use lock_look_micros;
 
-/// The expression of `look_at`. A lease began its length before its end. (`least` skips what is NULL.)
+/// The expression of `look_at`. A lease began its length before its end. (`least` ignores NULL.)
 macro_rules! look_at {
     ($row:literal) => {
         concat!(

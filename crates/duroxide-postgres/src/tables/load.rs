@@ -146,7 +146,7 @@ pub(super) enum Meaning {
     Instances(Named),
     /// The revisions of instances that are in the row cache, with the cached revisions.
     CachedInstances(BTreeMap<u64, u64>),
-    /// Ready instances on these routes, at most so many on each.
+    /// Ready instances on these routes, at most this many on each.
     ReadyInstances(Vec<RouteId>, usize),
     /// All stray mailboxes.
     Strays,
@@ -165,7 +165,7 @@ pub(super) enum Meaning {
     SessionsOfOwners(Vec<String>),
     /// The sessions of all ready activities: those without a row do not exist.
     SessionsOfReady,
-    /// Ready activities of sessions, at most so many of each session and lane.
+    /// Ready activities of sessions, at most this many of each session and lane.
     ReadyInSessions(usize),
     /// A node of this name.
     EndingNode(String),

@@ -30,7 +30,7 @@ use crate::{
     value::{Columns, limit, number, unsigned},
 };
 
-/// The first rows that can be claimed, and whether there are others than these lists have.
+/// The first rows that can be claimed, and whether more exist than these lists have.
 const FIRST_READY: &str = concat!(
     "SELECT first.instances, first.activities, EXISTS (SELECT 1 FROM {s}.instance WHERE is_stray)
         OR EXISTS (SELECT 1 FROM {s}.activity WHERE wait_until IS NULL AND session_id IS NOT NULL) AS has_others
@@ -101,8 +101,8 @@ impl PostgresTables {
         first_of(here.collect(), read, at_most, |(ready, _)| *ready)
     }
 
-    /// How many instances are ready on a route that a claim does not take. They are not locked, so that others can take
-    /// them.
+    /// How many instances are ready on a route that a claim does not take. They are not locked, so that other nodes can
+    /// take them.
     pub(super) fn count_ready_on_route(&mut self, route: RouteId, at_most: usize) -> Result<usize, Trouble> {
         if self.set.ready_routes.counts.is_none() {
             self.ask_requests([Request::route_counts(at_most, self.floors.instances())])?;

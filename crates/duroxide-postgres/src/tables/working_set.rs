@@ -104,7 +104,7 @@ pub(super) struct WorkingSet {
     pub(super) changed_elsewhere: BTreeSet<u64>,
     pub(super) activity_keys: HashMap<(u64, u64, u64), Option<u64>>,
     pub(super) sessions: Cache<String, Session>,
-    /// Owners of whom all leased sessions are in `sessions`.
+    /// Owners whose leased sessions are all in `sessions`.
     pub(super) session_owners: BTreeSet<String>,
     /// Nodes that end, by name; `None` if no node has the name.
     pub(super) ending_nodes: BTreeMap<String, Option<EndingNode>>,

@@ -74,7 +74,7 @@ pub struct WorkLock {
 /// The right of a worker to run the activities of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionLease {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
     /// The worker that holds it: the `worker_node_id` of a node, else `work-{slot}-{node}`.
     pub owner: String,

@@ -34,14 +34,14 @@ pub enum MissingCapability {
     },
     /// Run this orchestration.
     Orchestration {
-        /// Its name.
+        /// The registered name.
         name: String,
         /// Its version, if one was asked for.
         version: Option<String>,
     },
     /// Run this activity.
     Activity {
-        /// Its name.
+        /// The registered name.
         name: String,
     },
     /// Take activities with this tag.

@@ -27,7 +27,7 @@ impl MemoryEngine {
         changes
     }
 
-    /// An engine with these rows, at time zero: the first transaction makes visible what has become due.
+    /// An engine with these rows, at time zero: the first transaction promotes the due rows.
     ///
     /// # Errors
     /// If a row could not be written.

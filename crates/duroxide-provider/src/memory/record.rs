@@ -41,7 +41,7 @@ impl InstanceRecord {
 /// An execution, without its events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExecutionRecord {
-    /// The instance.
+    /// The id of the instance.
     pub instance: String,
     /// Its number.
     pub execution_id: u64,
@@ -124,8 +124,8 @@ pub struct Changes {
     pub executions: Vec<ExecutionRecord>,
     /// Executions that were pruned: instance and execution.
     pub removed_executions: Vec<(String, u64)>,
-    /// Instances that are gone with everything that belonged to them, in the order of their removal. A new instance of
-    /// the same id is another one.
+    /// Deleted instances, with all their rows, in the order of their removal. A new instance of the same id is another
+    /// one.
     pub removed_instances: Vec<String>,
     /// Changed messages.
     pub messages: RowChanges<MessageRecord>,
@@ -133,7 +133,7 @@ pub struct Changes {
     pub activities: RowChanges<ActivityRecord>,
     /// Dead letters that were added.
     pub added_dead_letters: Vec<DeadLetterRecord>,
-    /// The numbers of dead letters that are gone.
+    /// The numbers of deleted dead letters.
     pub removed_dead_letters: Vec<u64>,
 }
 
@@ -144,7 +144,7 @@ pub struct RowChanges<R> {
     pub added: Vec<R>,
     /// Rows that were locked, unlocked, hidden or counted.
     pub changed: Vec<R>,
-    /// Rows that are gone: instance and number.
+    /// Deleted rows: instance and number.
     pub removed: Vec<(String, u64)>,
 }
 

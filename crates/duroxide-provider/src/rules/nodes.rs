@@ -24,7 +24,7 @@ impl<T: Tables> Rules<T> {
     }
 
     /// Ends the leases of a node. Their attempts stay counted, because any of them may have ended the node. If one is
-    /// known to have ended it, that one keeps its lease, so that the others get ahead of it, and they get their attempt
+    /// known to have ended it, that one keeps its lease, so that the other claims go first, with their attempt taken
     /// back.
     pub(super) fn end_node(&mut self, name: &str, blamed: Option<&ClaimToken>) -> Result<Answer, ApplyError> {
         let Some((node, session_owners)) = self.tables.node(name)? else { return Ok(Answer::Done) };

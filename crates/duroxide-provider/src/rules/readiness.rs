@@ -91,8 +91,8 @@ impl InstanceRow {
         self.lock = Some(lock);
     }
 
-    /// Gives up the place among the ready instances: if the instance is still ready it goes to the back, so that it does not
-    /// starve others. Readiness has to be decided anew.
+    /// Drops the ready number: if the instance is still ready it goes to the back, so that other instances do not starve.
+    /// Readiness has to be decided anew.
     pub(super) fn leave_place(&mut self) {
         self.readiness = Readiness::waits_for_message();
     }

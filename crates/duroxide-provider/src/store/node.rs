@@ -7,7 +7,7 @@ use crate::{NodeAnnouncement, NodeId};
 /// A node that joins, in the form a store keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeRow {
-    /// Its name.
+    /// The name of the node, unique in the store.
     pub name: String,
     /// The owners of sessions that end with it.
     pub session_owners: Vec<String>,
@@ -32,7 +32,7 @@ impl NodeRow {
 pub struct StoredNode {
     /// Its number.
     pub id: NodeId,
-    /// Its name.
+    /// The name of the node, unique in the store.
     pub name: String,
     /// When it joined.
     pub started_at: Timestamp,

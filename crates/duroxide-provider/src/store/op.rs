@@ -68,11 +68,11 @@ pub enum Op {
     EnqueueActivity(ActivityRow),
     /// [`Provider::append_with_execution`](crate::Provider::append_with_execution).
     Append {
-        /// The instance.
+        /// The id of the instance.
         instance: String,
-        /// Its execution.
+        /// The number of the execution, from 1.
         execution_id: u64,
-        /// The events.
+        /// The events to append, in order of their ids.
         events: Vec<EventRow>,
         /// The changes of state that the events record.
         changes: Vec<StateChange>,
@@ -111,7 +111,7 @@ pub enum Op {
     DeleteBulk(InstanceFilter),
     /// [`ProviderAdmin::prune_executions`](crate::ProviderAdmin::prune_executions).
     Prune {
-        /// The instance.
+        /// The id of the instance.
         instance: String,
         /// The executions to keep.
         options: PruneOptions,
@@ -153,7 +153,8 @@ pub enum Op {
     EndNode {
         /// Its name. An unknown one is no error.
         name: String,
-        /// The claim that ended its process. It keeps its lease and is charged alone: the others get their attempt back.
+        /// The claim that ended its process. It keeps its lease and is charged alone: the other claims get their attempt
+        /// back.
         blamed: Option<ClaimToken>,
     },
 }
@@ -233,7 +234,7 @@ pub enum Answer {
     MailboxFull,
     /// A round was committed to this instance; its watchers are notified.
     RoundCommitted {
-        /// The instance.
+        /// The id of the instance.
         instance: String,
         /// If the round ended the instance, the end, if the engine has it without another read. Watchers get it and
         /// need not read; with `None` they read.

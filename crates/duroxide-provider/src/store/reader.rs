@@ -20,7 +20,7 @@ use crate::{
 /// read; a pending instance is visible only to the reads that mention it.
 pub trait StoreReader {
     /// Whether a read of many costs about as much as a read of one, as over a network. Then callers share their reads;
-    /// otherwise each of them would wait for the reads of the others.
+    /// otherwise each caller would wait for the reads of the others.
     fn reads_many_at_once(&self) -> bool {
         false
     }
@@ -74,7 +74,7 @@ pub trait StoreReader {
     fn instances(&mut self, status: Option<&str>) -> Result<Vec<String>, StoreFailure>;
 
     /// Known and pending instances that the query's criteria select, newest first: at most `max` of those whose row is
-    /// numbered below `below`. Limit and cursor of the query play no part. A pending instance is shown by
+    /// numbered below `below`. Ignores limit and cursor of the query. A pending instance is shown by
     /// [`pending_info`](super::pending_info).
     fn select_instances(
         &mut self,
@@ -100,10 +100,10 @@ pub trait StoreReader {
     /// The current execution; `None` for an unknown instance.
     fn current_execution(&mut self, instance: &str) -> Result<Option<u64>, StoreFailure>;
 
-    /// An instance.
+    /// The management record of an instance.
     fn instance_info(&mut self, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure>;
 
-    /// An execution.
+    /// The management record of an execution.
     fn execution_info(
         &mut self,
         instance: &str,
@@ -204,7 +204,7 @@ pub struct ReadyActivity {
     pub id: ScheduledActivityIdentifier,
     /// Its name.
     pub name: String,
-    /// Its tag.
+    /// The tag; `None` for an activity without one.
     pub tag: Option<String>,
 }
 
@@ -233,7 +233,7 @@ pub struct StoredStatus {
     pub execution_id: u64,
     /// The last event, if the stored status is Completed or Failed.
     pub terminal_event: Option<String>,
-    /// The custom status.
+    /// The custom status, if the code has set one.
     pub custom_status: Option<String>,
     /// How often it was set.
     pub custom_status_version: u64,

@@ -95,7 +95,7 @@ impl PreparedRound {
 /// answer of [`StoreReader::status`](super::StoreReader::status) from now on: see [`PreparedRound::status_after`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// The custom status.
+    /// The custom status, if the code has set one.
     pub custom_status: Option<String>,
     /// How often it was set.
     pub custom_status_version: u64,
@@ -104,7 +104,7 @@ pub struct Ended {
 /// The changes that a round makes to one execution.
 #[derive(Debug, Clone, Default)]
 pub struct PreparedExecution {
-    /// The execution.
+    /// The number of the execution, from 1.
     pub execution_id: u64,
     /// Events to append.
     pub events: Vec<EventRow>,

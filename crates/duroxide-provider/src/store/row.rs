@@ -247,7 +247,7 @@ pub fn timer_key(execution_id: u64, timer_id: u64) -> String {
 pub struct ActivityRow {
     /// The instance that scheduled it.
     pub instance: String,
-    /// Its execution.
+    /// The number of the execution, from 1.
     pub execution_id: u64,
     /// The event id of the schedule.
     pub activity_id: u64,

@@ -329,7 +329,7 @@ fn some_handlers(dice: &mut Dice) -> HandlerCapability {
     handlers
 }
 
-/// One of the first nodes to join, which may be there, gone or to come; or none.
+/// One of the first nodes to join, which may have joined, have ended or join later; or none.
 fn node(dice: &mut Dice) -> Option<NodeId> {
     dice.one_in(2).then(|| NodeId(1 + dice.roll(4)))
 }

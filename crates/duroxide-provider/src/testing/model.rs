@@ -7,7 +7,7 @@
 //! Comparing does not find mistakes in the code that the model shares with the stores. It shares:
 //!
 //! * the order of the steps of a transaction ([`TransactionSteps`]) and the facts of an operation ([`Op::profile`]), among them
-//!   whether a round is worth telling;
+//!   whether watchers are notified of a round;
 //! * the filters of fetches and queries (`holds_back`, `matches`);
 //! * rows as callers prepare them, and how the texts in them are read: `calling_parent`, `pending_info`, `recorded_at_ms`;
 //! * the form of a lock token, the limits in `store/bounds.rs`, and the types of requests and answers.

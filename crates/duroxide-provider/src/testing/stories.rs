@@ -1,4 +1,4 @@
-//! Short stories that every store engine must tell the same way.
+//! Short stories that every store engine must pass.
 //!
 //! A story takes a fresh [`Scenario`](super::Scenario) and panics if the engine does something else. The engine has
 //! the default options: orphans wait 60 s.

@@ -30,7 +30,7 @@ pub enum Step {
     Apply(Op),
     /// A client sends more messages to an instance than one claim takes.
     Flood {
-        /// The instance.
+        /// The id of the instance.
         instance: String,
     },
     /// A claim of instances.
@@ -39,7 +39,7 @@ pub enum Step {
     ClaimActivities(ActivityFetch),
     /// A commit, submitted a while ago.
     Commit {
-        /// The claim.
+        /// The number of the claim, which each engine maps to its own token.
         claim: usize,
         /// The round.
         round: Box<Round>,
@@ -48,7 +48,7 @@ pub enum Step {
     },
     /// An abandoned instance.
     AbandonInstance {
-        /// The claim.
+        /// The number of the claim, which each engine maps to its own token.
         claim: usize,
         /// How long it stays hidden.
         delay: Option<Duration>,
@@ -57,7 +57,7 @@ pub enum Step {
     },
     /// A renewed instance.
     RenewInstance {
-        /// The claim.
+        /// The number of the claim, which each engine maps to its own token.
         claim: usize,
     },
     /// An acked activity.
@@ -92,7 +92,7 @@ pub enum Step {
     EndNodeByInstance {
         /// The node's name.
         name: String,
-        /// The claim.
+        /// The number of the claim, which each engine maps to its own token.
         claim: usize,
     },
     /// A node ends, because of an activity that it had claimed.

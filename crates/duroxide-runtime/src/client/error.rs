@@ -20,7 +20,7 @@ pub enum ClientError {
     Timeout,
     /// A running instance is deleted only by force.
     InstanceStillRunning {
-        /// The instance.
+        /// The id of the instance.
         instance_id: String,
     },
     /// A child is deleted only with its root.
@@ -30,7 +30,7 @@ pub enum ClientError {
     },
     /// No instance has this id.
     InstanceNotFound {
-        /// The instance.
+        /// The id of the instance.
         instance_id: String,
     },
 }

@@ -20,7 +20,7 @@ use super::{Client, ClientError};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The instance.
+    /// The id of the instance.
     pub instance: String,
     /// Its orchestration name.
     pub name: String,
@@ -45,14 +45,14 @@ pub struct Explanation {
 pub enum Finding {
     /// The instance has completed.
     Completed {
-        /// When.
+        /// The time, in milliseconds since the epoch.
         at_ms: u64,
     },
     /// The instance has failed.
     Failed {
         /// Why.
         error: String,
-        /// When.
+        /// The time, in milliseconds since the epoch.
         at_ms: u64,
     },
     /// A message or an activity was fetched too often, and the instance failed.
@@ -68,7 +68,7 @@ pub enum Finding {
     Cancelled {
         /// Why.
         reason: String,
-        /// When.
+        /// The time, in milliseconds since the epoch.
         at_ms: u64,
     },
     /// Its start, or that of its next execution, was accepted, and no node has begun it.
@@ -78,7 +78,7 @@ pub enum Finding {
     },
     /// A cancellation was requested, and the instance has not ended.
     CancelRequested {
-        /// When.
+        /// The time, in milliseconds since the epoch.
         since_ms: u64,
     },
     /// A node runs a turn of it.
@@ -92,7 +92,7 @@ pub enum Finding {
     },
     /// Waits for a free slot of a node that can take it.
     Ready {
-        /// Since when.
+        /// Since this time, in milliseconds since the epoch.
         since_ms: u64,
         /// How often its messages were fetched before.
         attempts: u32,
@@ -113,7 +113,7 @@ pub enum Finding {
     Event {
         /// The name of the event.
         name: String,
-        /// Since when.
+        /// Since this time, in milliseconds since the epoch.
         since_ms: u64,
         /// A raised event without a wait: the last one with a similar name, else the last one.
         last_raised: Option<String>,
@@ -122,7 +122,7 @@ pub enum Finding {
     Queue {
         /// The name of the queue.
         name: String,
-        /// Since when.
+        /// Since this time, in milliseconds since the epoch.
         since_ms: u64,
         /// A queue with unread messages: the last one with a similar name, else the last one.
         last_enqueued: Option<String>,
@@ -140,7 +140,7 @@ pub enum Finding {
         name: String,
         /// Why it failed.
         error: String,
-        /// When.
+        /// The time, in milliseconds since the epoch.
         at_ms: u64,
     },
     /// Its code waits for an activity.
@@ -172,7 +172,7 @@ pub enum Finding {
     },
     /// Its code waits for a request to cancel the instance.
     AwaitsCancellation {
-        /// Since when.
+        /// Since this time, in milliseconds since the epoch.
         since_ms: u64,
     },
     /// A message for it, or an activity of it, could not be processed and became a dead letter.
@@ -207,7 +207,7 @@ pub enum ActivityState {
     Waiting,
     /// The activity belongs to a session that a worker holds, so only that worker can take it.
     SessionHeld {
-        /// The session.
+        /// The id of the session.
         session: String,
         /// The worker that holds it: the `worker_node_id` of a node, else `work-{slot}-{node}`.
         owner: String,

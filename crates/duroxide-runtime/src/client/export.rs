@@ -10,16 +10,16 @@ use super::{Client, ClientError};
 
 /// The history of one execution with its initial state: everything that a replay needs.
 ///
-/// As JSON it is an object of these fields. `format` is 1; a later format has another number, and what it changes will be
-/// readable by this version or refused by it. Events are as they are stored, and every version reads older ones.
+/// As JSON it is an object of these fields. `format` is 1; a later format has another number, and this version refuses it
+/// or reads it. Events have their stored form, and every version reads older ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RecordedHistory {
     /// The version of this form: [`Self::FORMAT`].
     pub format: u32,
-    /// The instance.
+    /// The id of the instance.
     pub instance: String,
-    /// The execution.
+    /// The number of the execution, from 1.
     pub execution_id: u64,
     /// The orchestration's name.
     pub orchestration: String,

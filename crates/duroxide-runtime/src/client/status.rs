@@ -12,7 +12,7 @@ use crate::{OrchestrationStatus, env::Moment};
 /// The lower bound of the pause between two polls.
 const POLL_MIN: Duration = Duration::from_millis(1);
 
-/// What the store's watch reported about an instance since the last check.
+/// The reports of the store's watch about an instance since the last check.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one for each check, and it is taken apart at once")]
 pub(super) enum Notification {

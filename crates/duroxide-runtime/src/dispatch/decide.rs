@@ -1,4 +1,4 @@
-//! Decides what to do with a claimed instance before any code runs (semantics 2.2).
+//! Decides about a claimed instance before any code runs (semantics 2.2).
 //!
 //! The checks run in a fixed order, and the first one that applies decides. They are pure: they take the claim and its
 //! history and return a [`Decision`] (S0.21). Only the dispatcher calls the provider.
@@ -71,7 +71,7 @@ pub(crate) struct Policy<'a> {
     pub cancel_only_fallback: bool,
 }
 
-/// What to do with a claimed instance.
+/// The next step for a claimed instance.
 #[derive(Debug)]
 pub(crate) enum Decision {
     Run(Run),
@@ -180,7 +180,7 @@ pub(crate) enum Cause {
     CancelledUnsupported,
 }
 
-/// Decides what to do with a claim.
+/// Decides the next step for a claim.
 pub(crate) fn decide(claim: Claimed<'_>, policy: &Policy<'_>) -> Decision {
     let exhausted = claim.attempt_count > policy.max_attempts;
     if let Some(error) = claim.history_error {

@@ -276,7 +276,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
 
     /// Starts a fetch. It sleeps after an error, and after an empty answer that came before the long poll ended.
     fn start_fetch(&self, slot: Option<usize>, wanted: Wanted) {
-        // The items of a slot's own fetch may be for no other slot, so that others becoming free change nothing.
+        // The items of a slot's own fetch may be for no other slot, so the release of another slot changes nothing.
         let demand = slot.is_none().then(|| Arc::clone(&self.slots) as Arc<dyn Demand>);
         let fetch = self.queue.fetch(slot, wanted, demand);
         let (node, failures) = (Arc::clone(self.queue.node()), Arc::clone(&self.failures));

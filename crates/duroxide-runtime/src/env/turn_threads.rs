@@ -287,7 +287,7 @@ mod tests {
         threads.close().await;
     }
 
-    /// 2.15: turns that block delay the others only until the watchdog notices.
+    /// 2.15: turns that block delay other turns only until the watchdog notices.
     #[tokio::test]
     async fn more_slow_turns_than_cores_do_not_block_other_turns() {
         let cores = thread::available_parallelism().map_or(1, usize::from);

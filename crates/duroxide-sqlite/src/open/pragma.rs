@@ -26,7 +26,7 @@ macro_rules! writer_cache_size {
 /// Gives the connection that writes its cache back.
 pub(crate) const WRITER_CACHE: &str = concat!("PRAGMA cache_size = ", writer_cache_size!());
 
-/// How long a new store waits for others that open it at the same time.
+/// How long a new store waits for other processes that open it at the same time.
 const WAL_SWITCH_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Sets a connection up.

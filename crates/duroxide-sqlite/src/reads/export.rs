@@ -43,7 +43,8 @@ impl SqliteExport {
     /// Opens the file of a URL such as `sqlite:orders.db`. Call it on the thread that copies: it blocks.
     ///
     /// # Errors
-    /// If the file is missing or is no store, if others hold its write lock for too long, or if a node runs on it.
+    /// If the file is missing or is no store, if another connection holds its write lock for too long, or if a node
+    /// runs on it.
     pub fn open(url: &str) -> Result<Self, SqliteError> {
         let location = existing(Location::parse(url)?.resolve())?;
         let db = Db::new(open_writer(&location, &SqliteOptions::default())?);

@@ -254,7 +254,7 @@ impl RowCache {
         self.instances.get(&instance).map_or(Taken::Unknown, |cached| cached.taken)
     }
 
-    /// Whether messages are left in a mailbox once those that a claim took are gone, if that is known.
+    /// Whether a mailbox has messages besides those of a claim, if that is known.
     pub(super) fn are_left(&self, instance: u64) -> Option<bool> {
         self.instances.get(&instance)?.waiting.as_ref().map(|waiting| !waiting.messages.is_empty())
     }

@@ -183,8 +183,8 @@ fn the_log_stays_bounded_under_constant_writes() {
     assert!(log < 8 << 20, "32 MiB were written, and the log has {log} bytes");
 }
 
-/// D8: a reader of the newest state lets a checkpoint reach the end of the log, but keeps the log from starting
-/// over. It does so once the reader has gone.
+/// D8: a reader of the newest state lets a checkpoint reach the end of the log, but prevents that the log is
+/// overwritten from its beginning. It is once the reader has ended.
 #[test]
 fn a_log_that_a_reader_kept_from_starting_over_does_so_later() {
     let directory = tempfile::tempdir().unwrap();

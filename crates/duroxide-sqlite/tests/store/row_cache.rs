@@ -120,7 +120,7 @@ fn calls(parent: &str, child: &str) -> Round {
     Round { worker_items: Vec::new(), orchestrator_items: vec![start(child)], ..first_round(parent) }
 }
 
-/// The only turn of a child, which tells its parent.
+/// The only turn of a child, which sends its result to the parent.
 fn returns(child: &str, result: &WorkItem) -> Round {
     Round { worker_items: Vec::new(), orchestrator_items: vec![result.clone()], ..first_round(child) }
 }

@@ -150,7 +150,7 @@ fn an_upgraded_store_has_the_tables_of_a_new_one() {
     assert_eq!(schema(&old), schema(&new));
 }
 
-/// The holder of the lock commits after the upgrade: exactly the messages that it held are gone.
+/// The holder of the lock commits after the upgrade: exactly the messages that it held are deleted.
 #[test]
 fn a_claim_made_before_the_upgrade_is_committed_after_it() {
     each_schema_and_lock(|mut store, taken| {

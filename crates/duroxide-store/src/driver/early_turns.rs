@@ -83,7 +83,7 @@ impl EarlyTurns for OpenTransaction<'_> {
 }
 
 impl State<'_> {
-    /// Hands claims over to the fetches that wait for them; the others stay in `claims`.
+    /// Delivers claims to the fetches that wait for them; the others stay in `claims`.
     fn hand_over(
         &mut self,
         claims: &mut Vec<EarlyClaims>,

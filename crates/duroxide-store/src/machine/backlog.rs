@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(names(&batch), ["c0", "c1", "c2", "c3", "c4", "c5", "e0", "e1"]);
     }
 
-    /// In bytes: 250 of 1,000 are reserved for enqueues, however many others wait.
+    /// In bytes: 250 of 1,000 are reserved for enqueues, however many other operations wait.
     #[test]
     fn a_quarter_of_the_bytes_of_a_batch_belongs_to_clients() {
         let completed = |token: &str| {

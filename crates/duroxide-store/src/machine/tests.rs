@@ -240,7 +240,7 @@ fn one_claim_in_vain_speaks_for_all_fetches_with_the_same_filter() {
     assert_eq!(machine.next_step(at(1)), Step::Transact);
 }
 
-/// A fetch without free slots stops at rows that were attempted before; others may take them.
+/// A fetch without free slots stops at rows that were attempted before; other fetches may take them.
 #[test]
 fn a_fetch_without_free_slots_decides_only_for_itself() {
     let mut machine = idle_machine();

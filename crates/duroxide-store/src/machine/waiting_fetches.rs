@@ -131,7 +131,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
         self.waiting.push_back(Waiting { request, deadline, reply, number, tried: false, behind_ops });
     }
 
-    /// This fetch is answered. A dispatch loop makes the next one at once; others may never.
+    /// This fetch is answered. A dispatch loop makes the next one at once; other callers may not.
     pub(super) fn await_fetch_after(&mut self, answered: &F) {
         self.awaits_next_fetch |= answered.demand().is_some();
     }
@@ -284,7 +284,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
                 && let Some(fetch) = self.waiting.remove(place)
             {
                 self.await_fetch_after(&fetch.request);
-                // If the caller has gone away meanwhile, the delivery is dropped unread and releases its claims.
+                // If the caller was dropped meanwhile, the delivery is dropped unread and releases its claims.
                 let _ = fetch.reply.send(Ok(delivery(claimed.items)));
             }
             if claimed.took_all {
@@ -341,7 +341,7 @@ impl<F: QueueFetch> Waiting<F> {
         self.is_abandoned() || (self.deadline <= now && !self.wants_claim(exhausted))
     }
 
-    /// Whether the caller has gone away.
+    /// Whether the caller was dropped.
     fn is_abandoned(&self) -> bool {
         self.reply.is_closed()
     }

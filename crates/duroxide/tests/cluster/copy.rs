@@ -114,7 +114,7 @@ async fn fill(file: &File) {
     runtime.shutdown(Some(100)).await;
 }
 
-/// A source that fails after so many pages.
+/// A source that fails after this many pages.
 struct Failing {
     source: SqliteExport,
     pages: usize,

@@ -66,7 +66,7 @@ fn asked(server: &Server) -> Asked {
     asked
 }
 
-/// Counts what this many idle runtimes send while so many instances wait. Each has a store of its own as if it were a process.
+/// Counts the requests of this many idle runtimes while this many instances wait. Each has a store of its own, like a process.
 /// Returns the transactions and the statements of one node in a second.
 async fn sent_by_idle_runtimes(nodes: usize, instances: usize) -> Option<(f64, f64)> {
     let server = Server::own()?;

@@ -101,13 +101,13 @@ impl Schema {
         self.read(|engine| engine.snapshot().expect("the store can be read"))
     }
 
-    /// Waits until exactly so many nodes have joined.
+    /// Waits until exactly this many nodes have joined.
     pub async fn reach_nodes(&self, count: usize) {
         let nodes = || self.read(|engine| engine.nodes().expect("the store can be read").len());
         until("the nodes are there", async || nodes() == count).await;
     }
 
-    /// Waits until children have left so many notes.
+    /// Waits until children have left this many notes.
     pub async fn reach_notes(&self, count: usize) {
         let notes = self.notes();
         until("there are so many notes", async || notes.lines().len() >= count).await;

@@ -28,7 +28,7 @@ const FULL_PAUSE: Duration = Duration::from_secs(1);
 /// Reads from the first entry may take this fraction (one part of so many) of the time.
 const FULL_SHARE: u32 = 50;
 
-/// The first rows that can be claimed, from `$1` and `$2` on. Rows that others have locked are seen, too.
+/// The first rows that can be claimed, from `$1` and `$2` on. Rows that other transactions have locked are included.
 macro_rules! look {
     () => {
         "SELECT

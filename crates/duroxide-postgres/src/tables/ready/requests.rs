@@ -98,7 +98,8 @@ const SESSIONS_OF_READY: &str = "SELECT {columns session} FROM {s}.session
     WHERE session.id IN (SELECT activity.session_id FROM {s}.activity
         WHERE activity.wait_until IS NULL AND activity.session_id IS NOT NULL)
     ORDER BY session.id FOR UPDATE OF session";
-/// Ready activities of sessions that no other owner holds. Only a forecast: the rules decide who may take them.
+/// Ready activities of sessions that no other owner holds. Only a forecast: the rules decide which claims may take
+/// them.
 const READY_IN_SESSIONS: &str = concat!(
     "SELECT {columns activity} FROM (SELECT DISTINCT session_id, lane FROM {s}.activity
         WHERE wait_until IS NULL AND session_id IS NOT NULL) AS wanted

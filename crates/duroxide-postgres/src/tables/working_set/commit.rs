@@ -35,7 +35,7 @@ const RESERVE: usize = 4_096;
 #[derive(Debug)]
 pub(crate) struct Committed {
     pub(crate) due: Looked,
-    /// Whether others were notified.
+    /// Whether other processes were notified.
     pub(crate) was_told: bool,
 }
 

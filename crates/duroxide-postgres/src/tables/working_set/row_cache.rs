@@ -116,7 +116,7 @@ impl RowCache {
         *self = Self { is_only_writer: self.is_only_writer, pause: self.pause, ..Self::default() };
     }
 
-    /// Others may have made something ready in these queues.
+    /// Other processes may have made rows of these queues ready.
     pub(in crate::tables) fn forget_ready(&mut self, queues: Readies) {
         if queues.instances {
             self.all_ready_instances = AllReady(None);
@@ -126,8 +126,8 @@ impl RowCache {
         }
     }
 
-    /// Where a transaction has read all rows that can be claimed, those that become ready from now on are written by this
-    /// node, or others notify of them. Cached rows that it did not find were claimed by others.
+    /// After a transaction has read all rows that can be claimed, later ready rows are written by this node, or other
+    /// processes notify of them. Cached rows that it did not find were claimed by other nodes.
     fn take_ready_lists(&mut self, set: &WorkingSet) {
         if set.is_loaded && set.strays_are_read && set.ready_routes.is_whole() {
             let known: Vec<u64> = self.ready_instances.iter().map(|(_, _, number)| *number).collect();

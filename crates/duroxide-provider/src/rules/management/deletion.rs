@@ -86,7 +86,7 @@ impl<T: Tables> Rules<T> {
         Ok(tree)
     }
 
-    /// Deletes instances: all of them are gone at once, but rows may be left to remove.
+    /// Deletes instances: no later read finds any of them, but rows may be left to remove.
     fn delete(&mut self, rows: &[InstanceRow]) -> Rows<Answer> {
         let (mut result, mut budget) = (DeleteInstanceResult::default(), STEP);
         let task = self.detach(rows, &mut result)?;

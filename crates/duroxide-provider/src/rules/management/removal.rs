@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// A call that makes no step for this long has stopped, and others go on with its removal.
+/// After this long without a step the caller counts as stopped, and promotions continue its removal.
 const STOPPED_AFTER: Duration = Duration::from_secs(60);
 /// The pause between two background steps.
 const UNATTENDED_PAUSE: Duration = Duration::from_millis(20);

@@ -15,7 +15,7 @@ pub struct QueuedActivity {
     pub number: u64,
     /// The instance that scheduled it.
     pub instance: u64,
-    /// Its execution.
+    /// The number of the execution, from 1.
     pub execution_id: u64,
     /// The event id of the schedule.
     pub activity_id: u64,
@@ -82,7 +82,7 @@ pub struct LaneId(pub u64);
 /// A session: its activities go to one owner at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
-    /// Its id.
+    /// The id of the session.
     pub id: String,
     /// The worker that holds the session.
     pub owner: String,

@@ -35,7 +35,7 @@ pub enum Origin {
     },
     /// An activity.
     Activity {
-        /// Its execution.
+        /// The number of the execution, from 1.
         execution_id: u64,
         /// The event id of the schedule.
         activity_id: u64,

@@ -111,7 +111,7 @@ pub struct BatchBound {
 }
 
 impl BatchBound {
-    /// Whether a claim that has taken so many messages takes another one, with which it has so many bytes.
+    /// Whether a claim with this many messages takes another one, with which it has this many bytes.
     pub fn admits(self, taken: usize, bytes_with_it: usize) -> bool {
         taken < self.messages && (taken == 0 || bytes_with_it <= self.bytes)
     }

@@ -18,7 +18,7 @@ pub struct Removal {
 pub struct ExecutionAge {
     /// Its number.
     pub execution_id: u64,
-    /// Its status.
+    /// `Running`, `Completed`, `Failed` or `ContinuedAsNew`.
     pub status: String,
     /// When it ended.
     pub completed_at: Option<Timestamp>,

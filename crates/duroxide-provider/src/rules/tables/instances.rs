@@ -64,14 +64,14 @@ pub trait InstanceTable {
 /// Which columns of an instance change besides its readiness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InstanceChange {
-    /// None.
+    /// No other column.
     Readiness,
-    /// Its lock, whether it is suspect, its losses.
+    /// The lock, the losses, and whether it is suspect.
     Lock,
-    /// And its current execution and the time of its last change.
+    /// The columns of [`Self::Lock`], the current execution and the time of the last change.
     Round,
-    /// And its status.
+    /// The columns of [`Self::Round`], and the status.
     Status,
-    /// And everything else.
+    /// All columns.
     Description,
 }

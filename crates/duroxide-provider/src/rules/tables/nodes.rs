@@ -8,7 +8,7 @@ use crate::{
     store::{NodeRow, StoredNode},
 };
 
-/// Nodes.
+/// The table of nodes.
 pub trait NodeTable {
     /// The number of a node, and the owners of sessions that end with it.
     fn node(&mut self, name: &str) -> Rows<Option<(NodeId, Vec<String>)>>;

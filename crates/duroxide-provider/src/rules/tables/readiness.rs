@@ -30,7 +30,7 @@ pub trait ReadyIndex {
     /// Numbers of stray mailboxes, ascending.
     fn stray_instances(&mut self) -> Rows<Vec<u64>>;
 
-    /// Instances whose time to wait is over, by (time, number).
+    /// Due instances, by (time, number).
     fn due_instances(&mut self, now: Timestamp) -> Rows<Vec<DueInstance>>;
 
     /// The earliest time at which something is due: an instance or activity that waits, a removal, or the lease of a
@@ -41,7 +41,7 @@ pub trait ReadyIndex {
     fn may_be_ready(&mut self) -> Rows<Readies>;
 }
 
-/// An instance whose time to wait is over.
+/// A due instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DueInstance {
     /// The instance.

@@ -1,4 +1,5 @@
-//! The facts of an operation that decide how it is queued and who is notified of it: one match over all operations.
+//! The facts of an operation that decide how it is queued and which watchers are notified: one match over all
+//! operations.
 
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ pub enum OpClass {
 pub enum Watched<'a> {
     /// None. Where an operation leaves something for a turn, the round of that turn notifies.
     Nothing,
-    /// The instance of a round, if the round is worth telling.
+    /// The instance of a round, if watchers are notified of the round.
     Round(&'a PreparedRound),
     /// None; but the message may begin an instance, and the answer tells whether it did.
     Begins(&'a MessageRow),

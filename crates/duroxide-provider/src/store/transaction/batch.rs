@@ -160,7 +160,7 @@ impl Fault {
         }
     }
 
-    /// What went wrong.
+    /// The failure of the store.
     pub fn failure(&self) -> &StoreFailure {
         match self {
             Self::Broken { failure, .. }
@@ -170,7 +170,7 @@ impl Fault {
         }
     }
 
-    /// What went wrong.
+    /// The failure of the store.
     pub fn into_failure(self) -> StoreFailure {
         match self {
             Self::Broken { failure, .. }

@@ -26,8 +26,8 @@ pub struct TakenOver {
     pub dead_letters: Vec<DeadLetterNote>,
 }
 
-/// Takes rows over by `take`, which runs one transaction for up to so many rows, or makes a dead letter of a row for the
-/// reason that it is given.
+/// Applies rows by `take`, which runs one transaction for up to the given number of rows, or makes a dead letter of a
+/// row for the given reason.
 ///
 /// If a row breaks its transaction, the next one takes a single row, and a row that breaks even that becomes a dead letter:
 /// no row holds up those behind it.

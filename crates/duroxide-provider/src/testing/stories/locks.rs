@@ -139,7 +139,7 @@ pub fn an_abandon_changes_only_rows_under_its_token(mut s: Scenario) {
     assert_eq!(next.attempt_count, 1);
 }
 
-/// A11: all visible messages, also those that become visible while others are.
+/// A11: all visible messages, also those that become visible later than others.
 pub fn a_hidden_message_joins_a_batch_that_is_ready_before_it(mut s: Scenario) {
     s.running("a");
     s.send(&raise("a", "hidden"));

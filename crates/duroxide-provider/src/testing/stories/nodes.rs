@@ -102,7 +102,8 @@ pub fn claims_of_a_dead_node_are_ready_at_once_each_time(mut s: Scenario) {
     }
 }
 
-/// S1.33, S1.36: the claim that ended its node rests until its lease ends. The others get ahead, and their attempt back.
+/// S1.33, S1.36: the claim that ended its node rests until its lease ends. The other claims go first, and get their
+/// attempt back.
 pub fn the_claim_that_ended_its_node_is_charged_alone(mut s: Scenario) {
     let node = join(&mut s, "node");
     for id in ["a", "b"] {

@@ -31,10 +31,9 @@ impl Handlers {
     /// the folder that the test runs in, which is that of the package.
     ///
     /// The shape of a type is the structure that its deserialization requests: fields with their JSON names, variants,
-    /// lists, optional values. It does not show which fields have a default, what a string must look like, nor what is
-    /// inside a value whose content decides (`any`: an untagged enum, a `serde_json::Value`). A field of such a type, or
-    /// of one that refuses the values it is tried with, is `not explored`. Handlers of texts are frozen by name and
-    /// version.
+    /// lists, optional values. It does not show which fields have a default, the format of a string, nor the inside of a
+    /// value whose content decides (`any`: an untagged enum, a `serde_json::Value`). A field of such a type, or of one
+    /// that refuses the values it is tried with, is `not explored`. Handlers of texts are frozen by name and version.
     ///
     /// # Errors
     /// If the file is missing or differs, with the lines that differ; if it cannot be read or written; if the handlers

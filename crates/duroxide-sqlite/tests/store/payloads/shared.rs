@@ -158,7 +158,7 @@ fn a_text_that_goes_through_an_instance_is_stored_once() {
     assert_eq!(shared.payloads(), 0);
 }
 
-/// The rows of the queues are gone, the history still has the text.
+/// The rows of the queues are deleted, the history still has the text.
 #[test]
 fn a_text_stays_while_an_event_has_it() {
     let mut shared = Shared::started();
@@ -168,7 +168,7 @@ fn a_text_stays_while_an_event_has_it() {
     assert_eq!((shared.history(), shared.payloads()), (first_events(), 1));
 }
 
-/// A text that no event takes over goes with its message.
+/// A text that no event refers to is deleted with its message.
 #[test]
 fn a_text_without_other_references_is_deleted_with_its_message() {
     let mut shared = Shared::started();

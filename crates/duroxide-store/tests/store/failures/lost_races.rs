@@ -1,4 +1,4 @@
-//! Transactions that the database undoes because of others: serialization failures and deadlocks.
+//! Transactions that the database rolls back because of other ones: serialization failures and deadlocks.
 
 use std::pin::pin;
 

@@ -14,7 +14,7 @@ use crate::support::*;
 
 /// The time of a commit: the store waits for turns about as long.
 const COMMIT: Duration = Duration::from_millis(5);
-/// On a busy machine a turn may be late. Of so many in a row, one is in time.
+/// On a busy machine a turn may be late. Of this many in a row, one is in time.
 const ATTEMPTS: usize = 100;
 
 /// The demand of a dispatch loop: fetches without one are never answered early.

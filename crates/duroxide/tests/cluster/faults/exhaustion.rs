@@ -142,7 +142,7 @@ async fn take_all_connections(schema: &Schema) -> Vec<tokio_postgres::Client> {
     }
 }
 
-/// S4.20: nodes that have lost their connections and get no others go on when there are some again.
+/// S4.20: nodes that have lost their connections, and cannot reconnect, go on when connections are free again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_without_a_free_connection_loses_nothing() {
     let Some(server) = Server::own() else { return };
