@@ -318,7 +318,7 @@ impl Losses {
     /// The counts of another claim of that node, which gets its attempt back. The first blame may be wrong, so every
     /// claim of the node counts a loss; from the second on only the blamed one does.
     #[must_use]
-    pub fn beside(self, killer: Self) -> Self {
-        self.claimed_again(killer.blamed <= 1)
+    pub fn beside(self, blamed: Self) -> Self {
+        self.claimed_again(blamed.blamed <= 1)
     }
 }

@@ -25,9 +25,8 @@ use crate::{
 /// decodes only `CustomStatusUpdated` and the `KeyValue*` kinds.
 ///
 /// Methods with a default body exist for speed. Each default calls the plain methods of `self`, one for one, so a provider
-/// written for the plain contract works, and a wrapper that overrides only plain methods sees every call.
-///
-/// Every method is also in the list of `provider/methods.rs`, from which macros build providers in front of others.
+/// written for the plain contract works, and a wrapper that overrides only plain methods sees every call. `provider/methods.rs`
+/// lists every method, too.
 #[async_trait]
 pub trait Provider: Any + Send + Sync {
     /// A short name for logs.
@@ -305,8 +304,7 @@ pub trait Provider: Any + Send + Sync {
     /// Queues a start, visible at once, unless the instance exists or another start of it is queued, and returns which. Of
     /// several calls at the same time exactly one gets [`StartOutcome::Created`]. Messages that wait for an instance without a
     /// start do not make it exist. Starts are compared by name and plain input: each call may come from another trace, so compare
-    /// inputs by [`TracedInput::plain`](duroxide_core::TracedInput::plain). The default is a permanent error: the plain methods
-    /// cannot decide this without a race.
+    /// inputs by [`TracedInput::plain`](duroxide_core::TracedInput::plain). The default is a permanent error, to avoid a race.
     async fn start_if_new(&self, start: WorkItem) -> Result<StartOutcome, ProviderError> {
         let _ = start;
         Err(ProviderError::permanent("start_if_new", "this store cannot tell whether a start is new"))
@@ -318,16 +316,15 @@ pub trait Provider: Any + Send + Sync {
         self.abandon_work_item(token, Some(Duration::from_secs(60)), false).await
     }
 
-    /// Called once at runtime start: the number of fetches after which an undecodable row becomes a dead letter.
+    /// Called once when a runtime starts: the number of fetches after which an undecodable row becomes a dead letter.
     fn set_max_attempts(&self, max_attempts: u32) {
         let _ = max_attempts;
     }
 
     /// Announces a node that is about to take work. Its claims ([`OrchestrationFetch::node`], [`WorkFetch::node`]) are released
     /// as soon as the node has certainly ended: its membership was dropped, or its process is dead. A process that is only
-    /// suspended keeps its leases. Until the membership is dropped the provider sends the heartbeats.
-    ///
-    /// `None` if the provider knows no nodes; then leases alone decide.
+    /// suspended keeps its leases. Until the membership is dropped the provider sends the heartbeats. `None` if the provider
+    /// records no nodes; then only leases end.
     async fn join_node(
         &self,
         announcement: &NodeAnnouncement,
@@ -342,8 +339,7 @@ pub trait Provider: Any + Send + Sync {
         None
     }
 
-    /// The clock that decides when timers are due, if that is not the clock of this machine. Nodes take the times from it that
-    /// they record.
+    /// The clock that decides when timers are due, if not this machine's. Nodes record its times.
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         None
     }

@@ -178,7 +178,7 @@ impl Db {
             return read(self);
         }
         self.execute(BEGIN_READ, [])?;
-        let _state = OneState { db: self };
+        let _state = ReadTransaction { db: self };
         read(self)
     }
 
@@ -214,11 +214,11 @@ impl Db {
 }
 
 /// A transaction that only reads; it ends when this is dropped.
-struct OneState<'a> {
+struct ReadTransaction<'a> {
     db: &'a Db,
 }
 
-impl Drop for OneState<'_> {
+impl Drop for ReadTransaction<'_> {
     fn drop(&mut self) {
         if let Err(failure) = self.db.execute(END_READ, []) {
             tracing::warn!(target: "duroxide::providers::sqlite", %failure, "a read did not end");

@@ -147,7 +147,7 @@ impl<T: Tables> Rules<T> {
         activity.attempts = activity.attempts.saturating_add(1);
         if activity.attempts > self.max_attempts {
             let reason = DeadLetterReason::Undeserializable { error };
-            let (id, instance) = self.bury_activity(&activity, data, reason.to_string())?;
+            let (id, instance) = self.dead_letter_activity_row(&activity, data, reason.to_string())?;
             notes.push(DeadLetterNote { id, queue: DeadLetterQueue::Worker, instance, reason });
         } else {
             activity.hidden_until = self.now.saturating_add(UNDECODABLE_HIDDEN_FOR);
@@ -270,7 +270,7 @@ impl<T: Tables> Rules<T> {
     ) -> Result<Answer, ApplyError> {
         let held = self.held_activity(token, handed_in)?;
         if let Some((activity, item)) = self.tables.activity_with_item(held.number)? {
-            self.bury_activity(&activity, item.into_data(), reason.to_owned())?;
+            self.dead_letter_activity_row(&activity, item.into_data(), reason.to_owned())?;
         }
         Ok(Answer::Done)
     }

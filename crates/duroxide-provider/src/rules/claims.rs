@@ -49,7 +49,7 @@ impl<T: Tables> Rules<T> {
         nonce: u128,
     ) -> Rows<Claimed<OrchestrationClaim>> {
         // Once for each claim: mailboxes that this claim makes stray are left to the next.
-        let mut claimed = Claimed { dead_letters: self.bury_strays()?, ..Claimed::default() };
+        let mut claimed = Claimed { dead_letters: self.dead_letter_strays()?, ..Claimed::default() };
         let mut gone = BTreeSet::new();
         while claimed.items.len() < fetch.max {
             let wanted = fetch.max - claimed.items.len();
@@ -218,7 +218,9 @@ impl<T: Tables> Rules<T> {
             message.kind = MessageKind::Other;
         }
         if message.attempts > self.max_attempts {
-            return self.bury_message(row, message, DeadLetterReason::Undeserializable { error }).map(Some);
+            return self
+                .dead_letter_message(row, message, DeadLetterReason::Undeserializable { error })
+                .map(Some);
         }
         message.hidden_until = self.now.saturating_add(UNDECODABLE_HIDDEN_FOR);
         message.mark = None;
@@ -295,13 +297,13 @@ impl<T: Tables> Rules<T> {
     }
 
     /// Makes dead letters of the messages of mailboxes that hold only queue messages: they wait for no start (16.11).
-    fn bury_strays(&mut self) -> Rows<Vec<DeadLetterNote>> {
+    fn dead_letter_strays(&mut self) -> Rows<Vec<DeadLetterNote>> {
         let mut notes = Vec::new();
         for number in self.tables.stray_instances()? {
             let Some(row) = self.tables.instance(number)? else { continue };
             let messages = self.tables.messages_waiting_since(number, duroxide_core::Timestamp::MAX)?;
             for message in messages {
-                notes.push(self.bury_message(&row, message, DeadLetterReason::NoInstance)?);
+                notes.push(self.dead_letter_message(&row, message, DeadLetterReason::NoInstance)?);
             }
             self.settle_at_the_back(row, InstanceChange::Readiness)?;
         }

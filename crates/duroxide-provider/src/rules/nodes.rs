@@ -36,9 +36,9 @@ impl<T: Tables> Rules<T> {
                 }
             }
             Some(blamed) => {
-                let killer = self.change_losses(blamed, Losses::blamed_again)?;
+                let blamed_losses = self.change_losses(blamed, Losses::blamed_again)?;
                 for claim in held.iter().filter(|claim| *claim != blamed) {
-                    self.spare(claim, killer)?;
+                    self.give_back_unblamed(claim, blamed_losses)?;
                 }
             }
         }
@@ -66,8 +66,8 @@ impl<T: Tables> Rules<T> {
     }
 
     /// Gives back a claim that did not end its node.
-    fn spare(&mut self, claim: &ClaimToken, killer: Losses) -> Result<(), ApplyError> {
-        self.change_losses(claim, |losses| losses.beside(killer))?;
+    fn give_back_unblamed(&mut self, claim: &ClaimToken, blamed_losses: Losses) -> Result<(), ApplyError> {
+        self.change_losses(claim, |losses| losses.beside(blamed_losses))?;
         match claim {
             ClaimToken::Instance(token) => self.abandon_instance(token, None, true)?,
             ClaimToken::Activity(token) => self.abandon_activity(token, None, true)?,

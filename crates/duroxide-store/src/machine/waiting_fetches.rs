@@ -78,7 +78,7 @@ pub(crate) struct FetchNumbers {
     /// In the order of the batch.
     asked: Vec<u64>,
     /// The fetches that are left out of the batch, and get nothing.
-    in_vain: Vec<u64>,
+    skipped: Vec<u64>,
 }
 
 /// The claims of a committed transaction for the fetches of one queue.
@@ -102,8 +102,8 @@ impl FetchNumbers {
         claims: Vec<Option<Claimed<F::Claim>>>,
         readied: bool,
     ) -> Served<F> {
-        let in_vain = self.in_vain.into_iter().map(|number| (number, Some(Claimed::default())));
-        Served { claims: self.asked.into_iter().zip(claims).chain(in_vain).collect(), readied }
+        let skipped = self.skipped.into_iter().map(|number| (number, Some(Claimed::default())));
+        Served { claims: self.asked.into_iter().zip(claims).chain(skipped).collect(), readied }
     }
 }
 
@@ -241,13 +241,13 @@ impl<F: QueueFetch> WaitingFetches<F> {
     ) -> (Vec<Asked<F>>, FetchNumbers) {
         // A first push would reserve room for four: of activities, more than the allocator's per-thread cache serves.
         let mut fetches = Vec::with_capacity(self.waiting.len());
-        let mut numbers = FetchNumbers { asked: Vec::with_capacity(self.waiting.len()), in_vain: Vec::new() };
+        let mut numbers = FetchNumbers { asked: Vec::with_capacity(self.waiting.len()), skipped: Vec::new() };
         let asks = |fetch: &&Waiting<F>| fetch.request.wanted().max > 0 && !fetch.is_abandoned();
         for fetch in self.waiting.iter().filter(asks) {
             match prospect(&fetch.request) {
                 Prospect::Some => {}
                 Prospect::None => {
-                    numbers.in_vain.push(fetch.number);
+                    numbers.skipped.push(fetch.number);
                     continue;
                 }
                 Prospect::Later => continue,

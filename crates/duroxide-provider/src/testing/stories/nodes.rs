@@ -129,7 +129,7 @@ pub fn the_claim_that_ended_its_node_is_charged_alone(mut s: Scenario) {
 
 /// S1.33: a claim that ends its node a second time is to blame. From then on no other claim counts a loss.
 pub fn other_claims_of_a_node_are_not_charged_once_the_crashing_one_is_known(mut s: Scenario) {
-    s.send(&start("killer"));
+    s.send(&start("crashing"));
     for (name, blamed) in [("first", 0), ("second", 1), ("third", 2)] {
         let node = join(&mut s, name);
         let id = format!("beside {name}");
@@ -137,9 +137,9 @@ pub fn other_claims_of_a_node_are_not_charged_once_the_crashing_one_is_known(mut
         s.send(&activity(&id, 1));
         let turns = s.claim_all(&turns_of(node, 9)).items;
         assert_eq!(s.work_all(&work_of(node, 9)).items.len(), 1);
-        let killer = turns.iter().find(|claim| claim.instance == "killer").unwrap();
-        assert_eq!((killer.losses, killer.attempt_count), (losses(blamed, blamed), blamed + 1));
-        end_by(&mut s, name, ClaimToken::Instance(killer.lock_token.clone()));
+        let crashing = turns.iter().find(|claim| claim.instance == "crashing").unwrap();
+        assert_eq!((crashing.losses, crashing.attempt_count), (losses(blamed, blamed), blamed + 1));
+        end_by(&mut s, name, ClaimToken::Instance(crashing.lock_token.clone()));
 
         let bystander = s.claim_all(&batch_fetch(9)).items.pop().unwrap();
         let work = s.work().unwrap();
