@@ -13,7 +13,7 @@ use crate::{
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Calls that are answered at once are not measured.
-const QUESTIONS: [&str; 7] = [
+const QUESTIONS: [&str; 8] = [
     "name",
     "version",
     "as_management_capability",
@@ -21,6 +21,7 @@ const QUESTIONS: [&str; 7] = [
     "serves_batches",
     "set_max_attempts",
     "watch",
+    "clock",
 ];
 
 fn metrics() -> Arc<MetricsProvider> {
