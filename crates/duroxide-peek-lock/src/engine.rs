@@ -39,7 +39,7 @@ pub struct PeekLockEngine<S> {
     /// Whether memory and store may differ.
     stale: bool,
     reload: Reload,
-    /// Whether the rows were read again on request, and the driver has not been told yet.
+    /// Whether the rows were read again on request, and the driver was not notified yet.
     reloaded: bool,
 }
 
@@ -126,7 +126,7 @@ impl<S: PeekLockStore> PeekLockEngine<S> {
         }
     }
 
-    /// Carries out the planned steps. `begun` says whether anything may have been written.
+    /// Carries out the planned steps. `begun` is set once a write may have been made.
     fn carry_out(&mut self, begun: &mut bool) -> Result<(), StoreFailure> {
         for plan in std::mem::take(&mut self.planned) {
             if plan.noted {

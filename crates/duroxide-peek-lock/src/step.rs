@@ -15,11 +15,11 @@ pub enum Step {
     PutInstance(InstanceRecord),
     /// [`PeekLockStore::append`]
     Append {
-        /// The instance.
+        /// The id of the instance.
         instance: String,
         /// The execution, which begins with its first events.
         execution_id: u64,
-        /// The events.
+        /// The events to append, in order of their ids.
         events: Vec<EventRow>,
     },
     /// [`PeekLockStore::put_execution`]
@@ -38,9 +38,9 @@ pub enum Step {
     RemoveDeadLetter(u64),
     /// [`PeekLockStore::remove_execution`]
     RemoveExecution {
-        /// The instance.
+        /// The id of the instance.
         instance: String,
-        /// Its execution.
+        /// The number of the execution, from 1.
         execution_id: u64,
     },
     /// [`PeekLockStore::remove_instance`]

@@ -10,7 +10,7 @@ use crate::{QueueItem, QueueItemId, Step};
 /// A store that writes one record at a time.
 ///
 /// Every write is durable when it returns, and all or nothing, except that a crash during an append may leave only its
-/// first events. Every write may be repeated, and a repetition writes only what is missing, because after a crash the
+/// first events. Every write may be repeated, and a repetition writes only the missing parts, because after a crash the
 /// adapter does not know which writes happened. No write depends on another one.
 ///
 /// A failure is [`Retryable`](duroxide_provider::store::FailureClass::Retryable) or

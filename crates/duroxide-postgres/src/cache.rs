@@ -10,7 +10,7 @@ pub(crate) struct Cache<K, R> {
 
 #[derive(Debug)]
 struct Slot<R> {
-    /// `None`: there is no such row.
+    /// `None`: no row has this key.
     row: Option<R>,
     /// Whether the database has the row, in this version or another.
     is_stored: bool,
@@ -53,7 +53,7 @@ impl<K: Ord + Clone, R> Cache<K, R> {
         self.slots.get(key)?.row.as_ref()
     }
 
-    /// The row, to complete what was read of it. What is changed here is not written.
+    /// The row, to fill in columns that were read later. Changes made here are not written.
     pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut R> {
         self.slots.get_mut(key)?.row.as_mut()
     }
@@ -83,14 +83,14 @@ impl<K: Ord + Clone, R> Cache<K, R> {
         self.slots.values().filter(|slot| slot.is_dirty).filter_map(|slot| slot.row.as_ref())
     }
 
-    /// Writes a row that is known and there once more, as it is.
+    /// Writes a known row again, unchanged.
     pub(crate) fn touch(&mut self, key: &K) {
         if let Some(slot) = self.slots.get_mut(key).filter(|slot| slot.row.is_some()) {
             slot.is_dirty = true;
         }
     }
 
-    /// The keys of which it is known that there is no row.
+    /// The keys that are known to have no row.
     pub(crate) fn absent_keys(&self) -> impl Iterator<Item = &K> {
         self.slots.iter().filter(|(_, slot)| slot.row.is_none()).map(|(key, _)| key)
     }
@@ -115,20 +115,20 @@ impl<K: Ord + Clone, R> Cache<K, R> {
         self.slots.get(key).is_some_and(|slot| slot.row.is_some() && !slot.is_stored)
     }
 
-    /// Takes what the database said of a row, unless the row is known.
+    /// Stores a row as it was read, or its absence, unless the row is known.
     pub(crate) fn learn(&mut self, key: K, row: Option<R>) {
         let is_stored = row.is_some();
         self.slots.entry(key).or_insert(Slot { row, is_stored, is_dirty: false });
     }
 
-    /// Writes a row. One that is not known is taken to be new.
+    /// Writes a row. An unknown row counts as new.
     pub(crate) fn put(&mut self, key: K, row: R) {
         let slot = self.slots.entry(key).or_insert(Slot { row: None, is_stored: false, is_dirty: true });
         slot.row = Some(row);
         slot.is_dirty = true;
     }
 
-    /// Writes a row without looking whether one is there: a later delete must reach the database.
+    /// Writes a row without reading whether it exists: a later delete must reach the database.
     pub(crate) fn overwrite(&mut self, key: K, row: R) {
         let unknown = Slot { row: None, is_stored: true, is_dirty: true };
         let slot = self.slots.entry(key).or_insert(unknown);
@@ -136,7 +136,7 @@ impl<K: Ord + Clone, R> Cache<K, R> {
         slot.is_dirty = true;
     }
 
-    /// Deletes a row. One that is not known is taken to be there.
+    /// Deletes a row. An unknown row counts as existing.
     pub(crate) fn delete(&mut self, key: &K) {
         let unknown = Slot { row: None, is_stored: true, is_dirty: true };
         let slot = self.slots.entry(key.clone()).or_insert(unknown);
@@ -149,7 +149,7 @@ impl<K: Ord + Clone, R> Cache<K, R> {
         self.slots.retain(|_, slot| !slot.row.as_ref().is_some_and(&mut is_gone));
     }
 
-    /// What has to be sent, by what has to be done.
+    /// The unsent changes: inserts, updates and deletes.
     pub(crate) fn changes(&self) -> Changes<'_, K, R> {
         let mut changes = Changes { inserted: Vec::new(), updated: Vec::new(), deleted: Vec::new() };
         for (key, slot) in self.slots.iter().filter(|(_, slot)| slot.is_dirty) {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_sent_as_what_became_of_it() {
+    fn a_row_is_sent_once_in_its_last_state() {
         let mut cache = Cache::default();
         cache.learn(1, Some("read"));
         cache.learn(2, Some("changed later"));

@@ -1,4 +1,4 @@
-//! What can go wrong with a database, by what may be done about it.
+//! Errors of a database, classified by whether a retry helps.
 
 use duroxide_provider::store::{BatchPart, Done, FailureClass, Fault, StoreFailure};
 use tokio_postgres::error::SqlState;
@@ -11,7 +11,8 @@ pub(crate) fn fault_of_part(part: BatchPart, failure: StoreFailure, trouble: Opt
     }
 }
 
-/// The fault behind a failure that belongs to no part of a batch. `done` is what a commit may have made true.
+/// The fault behind a failure that belongs to no part of a batch. `done` is the result of a commit that may have
+/// succeeded.
 pub(crate) fn fault_of(trouble: Trouble, done: Option<Done>) -> Fault {
     let (class, failure) = (trouble.class, trouble.into_failure());
     match class {
@@ -22,7 +23,7 @@ pub(crate) fn fault_of(trouble: Trouble, done: Option<Done>) -> Fault {
     }
 }
 
-/// What went wrong on a connection.
+/// An error of a connection, with its class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trouble {
     pub(crate) class: Class,
@@ -46,7 +47,7 @@ impl Trouble {
         Self { class, message: message.into(), code: None, is_of_tls: false }
     }
 
-    /// What an error means for a statement that is not part of a commit.
+    /// The error of a statement that is not part of a commit.
     pub(crate) fn of(error: &tokio_postgres::Error) -> Self {
         let class = match error.code() {
             Some(code) => class_of(code),
@@ -59,7 +60,7 @@ impl Trouble {
         Self { class, message: describe(error), code: error.code().cloned(), is_of_tls }
     }
 
-    /// The same on the connection that listens and holds locks.
+    /// This error, as one of the session connection.
     pub(crate) fn of_session_connection(self) -> Self {
         Self { message: format!("the session connection: {}", self.message), ..self }
     }
@@ -69,8 +70,8 @@ impl Trouble {
         Self { is_of_tls: true, ..Self::new(Class::Unavailable, message) }
     }
 
-    /// What an error means in a round trip that ends with a commit. An error that the database reports for a statement in
-    /// front of the commit makes the commit a rollback. Everything else leaves the outcome open.
+    /// The error of a round trip that ends with a commit. An error that the database reports for a statement in front of
+    /// the commit makes the commit a rollback. Everything else leaves the outcome open.
     pub(crate) fn of_commit(error: &tokio_postgres::Error, is_of_commit: bool) -> Self {
         let trouble = Self::of(error);
         let outcome_is_open = match error.code() {
@@ -80,7 +81,7 @@ impl Trouble {
         if outcome_is_open { trouble.with_open_outcome() } else { trouble }
     }
 
-    /// The same in a round trip that may have been a commit.
+    /// This error, with an unknown outcome of the commit.
     pub(crate) fn with_open_outcome(self) -> Self {
         Self { class: Class::OutcomeUnknown, ..self }
     }
@@ -108,7 +109,7 @@ impl Trouble {
 
 fn class_of(code: &SqlState) -> Class {
     // A row that the working set did not find was inserted by another node in the meantime, or a row of the row cache was
-    // changed (that is what a division by zero means, see `record.rs`). Trying again finds it.
+    // changed (reported as a division by zero, see `record.rs`). A retry reads the row again.
     let races = [
         SqlState::T_R_SERIALIZATION_FAILURE,
         SqlState::T_R_DEADLOCK_DETECTED,
@@ -131,8 +132,8 @@ fn is_io(source: &(dyn std::error::Error + 'static)) -> bool {
     source.is::<std::io::Error>()
 }
 
-/// What `tokio_postgres` says of every connection that cannot be encrypted: by a handshake that fails in any TLS library, and by a
-/// server that offers none. It keeps the kind of its errors to itself, and the causes have no type in common.
+/// The error text of `tokio_postgres` for every connection that cannot be encrypted: after a failed handshake in any TLS
+/// library, and if the server offers none. The kind of its errors is private, and the causes have no common type.
 const TLS_FAILED: &str = "error performing TLS handshake";
 
 fn describe(error: &tokio_postgres::Error) -> String {
@@ -145,7 +146,7 @@ fn describe(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// What to do about an error whose cause its text does not tell.
+/// The advice for an error whose text does not show the cause.
 fn advice(code: &SqlState) -> &'static str {
     let of_pooler = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT];
     if of_pooler.contains(code) {
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_says_what_may_be_done() {
+    fn an_error_code_decides_the_class() {
         let races = ["40001", "40P01", "23505", "55P03"];
         let unavailable = ["08006", "53100", "53300", "57P01", "57P03", "58030", "25006", "25P03"];
         let refused = ["22021", "23514", "54000", "42P01"];

@@ -1,6 +1,6 @@
-//! Which rows a batch needs: whatever its operations name.
+//! Which rows a batch needs: the rows that its operations name.
 //!
-//! This is a forecast. A row that is missing here costs a round trip, a row that is too many costs a look into an index.
+//! This is a forecast. A missing row costs a round trip, a superfluous one an index lookup.
 
 use std::collections::BTreeSet;
 
@@ -21,22 +21,22 @@ const NUMBERS_OF_TURN: usize = 4;
 /// Rows to lock and load with the first round trip of a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Needs<'a> {
-    /// The time of the transaction; `None` if the database's clock says it.
+    /// The time of the transaction; `None` to use the database's clock.
     pub(crate) now: Option<Timestamp>,
     pub(crate) instances: Named,
     pub(crate) activities: BTreeSet<u64>,
     /// Activities by instance, execution and id.
     pub(crate) activity_keys: BTreeSet<(u64, u64, u64)>,
-    /// The same of activities that are about to be stored, and are not there unless this is a repetition.
+    /// Like `activities`, of activities that are about to be stored, and exist already only in a repetition.
     pub(crate) new_activity_keys: BTreeSet<(u64, u64, u64)>,
-    /// Instances that are started, and are not there unless this is a repetition.
+    /// Instances that are started, and exist already only in a repetition.
     pub(crate) starts: BTreeSet<String>,
     /// Instances whose changed keys are merged.
     pub(crate) setting_changes: BTreeSet<u64>,
     /// Instances that remove keys.
     pub(crate) setting_keys: BTreeSet<u64>,
     pub(crate) custom_status: BTreeSet<u64>,
-    /// Instances whose first event tells how they were started.
+    /// Instances whose first event is read, for the start that it records.
     pub(crate) first_events: BTreeSet<String>,
     pub(crate) ending_nodes: BTreeSet<String>,
     pub(crate) routes: BTreeSet<Route>,
@@ -106,7 +106,7 @@ impl<'a> Needs<'a> {
                 self.numbers += 2;
             }
             Op::DeleteInstances { ids, .. } => self.instances.ids.extend(ids.iter().cloned()),
-            // These look for their rows themselves.
+            // These find their rows themselves.
             Op::RenewSessions { .. }
             | Op::CleanupSessions
             | Op::SetMaxAttempts(_)
@@ -132,7 +132,7 @@ impl<'a> Needs<'a> {
             self.setting_changes.insert(number);
         }
         if round.end().is_some() {
-            // Clients that wait for the end are told the custom status too; otherwise each of them would read it.
+            // The notification of an end carries the custom status; otherwise each waiting client would read it.
             self.custom_status.insert(number);
         }
         for cancelled in &round.cancelled_activities {
@@ -176,8 +176,8 @@ impl<'a> Needs<'a> {
 
     fn add_message(&mut self, message: &MessageRow) {
         self.instances.ids.insert(message.instance.clone());
-        // A row for the instance, a place among the ready ones, a number for the message; twice the first two, because a
-        // start draws them before it looks.
+        // A number for the instance's row, a ready number, a number for the message; the first two twice, because a
+        // start draws them before it reads.
         self.numbers += 5;
         if let Some(start) = &message.start {
             self.starts.insert(message.instance.clone());

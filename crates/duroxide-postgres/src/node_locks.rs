@@ -8,9 +8,10 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::session::{Command, Session};
 
-/// How often the store asks for nodes that were found gone; that costs no query.
+/// How often the store takes the dead nodes that the session connection has found; that costs no query.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// How often a node renews its row. Its lock says more; the row is for those who cannot see it.
+/// How often a node renews its row. The advisory lock is authoritative; the row serves processes that cannot see the
+/// lock.
 const RENEW_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The locks of nodes on one session connection.
@@ -35,7 +36,7 @@ impl NodeLocks for SessionLocks {
         Ok(self.lock(node))
     }
 
-    /// The session takes over what it finds gone.
+    /// The session connection takes over dead nodes itself.
     fn take_over(&self, _node: &str) -> Option<NodeLock> {
         None
     }
@@ -59,7 +60,7 @@ impl NodeLocks for SessionLocks {
         self.session.send(Command::NoteJoinAttempt { node: node.to_owned() });
     }
 
-    /// If nobody answers, nobody can tell, and nothing is ended that such a node may take.
+    /// Without an answer it is unknown, and no item is ended that such a node may take.
     fn has_joining_node(&self, joined: &BTreeSet<String>, within: Duration) -> bool {
         let ask = |reply| Command::HasJoining { joined: joined.clone(), within, reply };
         self.session.ask(ask).unwrap_or(true)

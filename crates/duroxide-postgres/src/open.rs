@@ -27,14 +27,14 @@ const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 /// A standby is read-only, and so is a session that begins read-only transactions.
 const SERVER: &str = "SELECT current_setting('server_version_num')::int / 10000 AS version,
     current_setting('transaction_read_only') = 'on' AS is_read_only";
-/// Whether there is a table `meta`, and whether it has our columns.
+/// Whether the table `meta` exists, and whether it has our columns.
 const META: &str = "SELECT (SELECT count(*) FROM pg_catalog.pg_attribute WHERE attrelid = pg_class.oid
         AND attname IN ('only_row', 'schema_version') AND NOT attisdropped) = 2 AS is_ours
     FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = pg_class.relnamespace
     WHERE pg_namespace.nspname = $1 AND pg_class.relname = 'meta'";
 const VERSION: &str = "SELECT schema_version FROM {s}.meta";
 
-/// What a schema holds.
+/// The content of a schema.
 enum Found {
     Nothing,
     Ours,
@@ -49,7 +49,7 @@ pub(crate) fn open(options: &PostgresOptions) -> Result<Connection, OpenError> {
     if matches!(found, Found::Nothing) {
         let made = make_tables(&mut connection, schema);
         found = find_tables(&mut connection, schema).map_err(unusable)?;
-        // Somebody else may have been faster.
+        // Another process may have been faster.
         match (made, &found) {
             (Ok(()), _) | (Err(_), Found::Ours) => {}
             (Err(trouble), Found::Nothing | Found::Foreign) => return Err(unusable(trouble)),
@@ -61,7 +61,7 @@ pub(crate) fn open(options: &PostgresOptions) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// Connects to a schema of this release, and leaves it as it is: one that is missing or older is an error.
+/// Connects to a schema of this release without changing it: a missing or older one is an error.
 pub(crate) fn open_existing(options: &PostgresOptions) -> Result<Connection, OpenError> {
     let schema = &options.schema;
     let (mut connection, found) = connect(options)?;
@@ -72,7 +72,7 @@ pub(crate) fn open_existing(options: &PostgresOptions) -> Result<Connection, Ope
     Ok(connection)
 }
 
-/// Connects to a server that will do, and finds out what its schema holds.
+/// Connects to a suitable server, and reads the content of its schema.
 fn connect(options: &PostgresOptions) -> Result<(Connection, Found), OpenError> {
     let mut connection =
         Connection::open(options).map_err(|trouble| OpenError::of_connection(trouble, CONNECTIONS))?;
@@ -133,11 +133,11 @@ fn find_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found
     }
 }
 
-/// Makes everything in one transaction, under a lock that nodes which start at the same time wait for. Whoever comes
-/// second finds the tables there.
+/// Makes everything in one transaction, under a lock that nodes which start at the same time wait for. The second one
+/// finds the tables.
 pub(crate) fn make_tables(connection: &mut Connection, schema: &SchemaName) -> Result<(), Trouble> {
     let create_schema = if has_schema(connection, schema)? {
-        // Whoever may create tables in a schema need not be allowed to create schemas.
+        // A role that may create tables in a schema need not be allowed to create schemas.
         String::new()
     } else {
         format!("CREATE SCHEMA IF NOT EXISTS {schema};")
@@ -147,10 +147,10 @@ pub(crate) fn make_tables(connection: &mut Connection, schema: &SchemaName) -> R
 }
 
 /// Brings an older schema to the current version, all or nothing. Nodes that start at the same time wait for each other;
-/// whoever comes second finds nothing to do.
+/// the second one finds an upgraded schema.
 fn upgrade(connection: &mut Connection, schema: &SchemaName) -> Result<(), Trouble> {
     or_roll_back(connection, |connection| {
-        // Whoever upgrades the schema at the same time may take as long as this does: no limit would be long enough.
+        // Another process that upgrades the schema may take as long as this one: no time limit would be long enough.
         connection.script_within(&begin_locked(schema), Duration::MAX)?;
         let migrations = migrations_from(version(connection)?, schema);
         connection.script_within(&format!("{migrations} COMMIT;"), Duration::MAX)
@@ -158,13 +158,13 @@ fn upgrade(connection: &mut Connection, schema: &SchemaName) -> Result<(), Troub
 }
 
 fn begin_locked(schema: &SchemaName) -> String {
-    // Whoever has waited for the lock has to see what its last holder has done.
+    // After waiting for the lock, the statement has to see the changes of its last holder.
     format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock(hashtextextended('duroxide {schema}', 0))"
     )
 }
 
-/// What brings a schema of this version to the current one.
+/// The statements that bring a schema of this version to the current one.
 fn migrations_from(version: i64, schema: &SchemaName) -> String {
     let missing = MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or_default());
     let script: String = missing.map(|migration| migration.replace("{s}", schema.as_str())).collect();

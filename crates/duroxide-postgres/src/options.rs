@@ -13,23 +13,23 @@ pub use self::{
 };
 use crate::Tls;
 
-/// How long to wait for a connection, unless the connection string says otherwise.
+/// How long to wait for a connection, unless the connection string sets it.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait for the answer to a round trip.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// A server that is silent for this long is gone, unless the connection string says otherwise.
+/// A server that is silent for this long counts as lost, unless the connection string sets it.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 /// Every statement finds its rows by an index, from values that it is given. The planner does not know that: without
-/// statistics, as in a new schema or after many changes, it chooses scans that cost a thousand times more later. So it is
-/// told, and plans do not change with the number of rows.
+/// statistics, as in a new schema or after many changes, it chooses scans that cost a thousand times more later. These
+/// settings forbid them, and plans do not change with the number of rows.
 const PLANNER: &str = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off \
     -c plan_cache_mode=force_generic_plan";
 
 /// How a store on PostgreSQL is opened.
 #[derive(Debug, Clone)]
 pub struct PostgresOptions {
-    /// Where the database is and who connects.
+    /// The address of the database, and the role.
     pub config: tokio_postgres::Config,
     /// How connections are encrypted, if `sslmode` asks for it.
     pub tls: Tls,
@@ -37,18 +37,19 @@ pub struct PostgresOptions {
     pub password: Option<PasswordSource>,
     /// The schema that holds the tables. It is created if it is missing.
     pub schema: SchemaName,
-    /// What the storage rules leave to the user.
+    /// Options of the storage rules.
     pub rules: RuleOptions,
-    /// Whether to listen to what other processes notify of, on a connection of its own, which also holds the locks by
-    /// which others notice the end of this process. Switch it off where no connection can be kept, as behind a pooler: then
-    /// the store asks for changes every [`Self::poll_interval`], and leases alone decide what a dead process held.
+    /// Whether to listen to notifications of other processes, on a connection of its own. That connection also holds the
+    /// locks by which other processes detect the end of this one. Switch it off where no connection can be kept, as behind
+    /// a pooler: then the store polls for changes every [`Self::poll_interval`], and the items of a dead process are ready
+    /// when their leases end.
     pub notifications: bool,
     /// How often to ask the database for changes by other processes while there is no connection that listens.
     pub poll_interval: Duration,
     /// Where the session connection goes, if not where [`Self::config`] leads: if that is a pooler, the server behind it.
     pub session_config: Option<tokio_postgres::Config>,
-    /// Whether [`Self::config`] leads to a pooler that gives each transaction any connection. Nothing is left on a connection then: no
-    /// settings and no locks.
+    /// Whether [`Self::config`] leads to a pooler that gives each transaction any connection. Nothing is left on a
+    /// connection then: no settings and no locks.
     pub transaction_pooler: bool,
     /// Whether to prepare statements, which saves the database their planning. Switch it off behind a pooler that gives each
     /// transaction another connection and does not track prepared statements (PgBouncer before `1.21`, or with
@@ -59,7 +60,7 @@ pub struct PostgresOptions {
     /// as an attempt of both, and from then on every attempt of the turn is stored before it runs. Switch it off where a turn
     /// that kills its process must not make an activity run again.
     pub early_turns: bool,
-    /// How long a round trip may take. A server that has not answered by then is taken for dead: the connection is given up, the
+    /// How long a round trip may take. A server that has not answered by then counts as dead: the connection is given up, the
     /// call fails as if the connection had been lost, and the next one makes another connection. Reads of the whole store (a
     /// snapshot, lists, counts) may take 20 times as long; upgrading a schema and copying a store have no limit. Until the schema
     /// was found, each round trip of opening a store is limited by the `connect_timeout` of [`Self::config`].
@@ -91,7 +92,7 @@ impl PostgresOptions {
     }
 
     /// Options for a store behind a transaction pooler, with the session connection to the server itself, if that can be
-    /// reached: without it there are no notifications, and leases alone decide what a dead process held.
+    /// reached: without it there are no notifications, and the items of a dead process are ready when their leases end.
     ///
     /// # Errors
     /// If a string cannot be read.
@@ -113,7 +114,7 @@ impl PostgresOptions {
         self.transaction_pooler || !self.prepared_statements
     }
 
-    /// The same store, past a pooler; `None` if the way there is not known.
+    /// The options for the same store without the pooler; `None` if the server's address is not known.
     pub(crate) fn past_pooler(&self) -> Option<Self> {
         if !self.is_pooled() {
             return Some(self.clone());

@@ -1,4 +1,4 @@
-//! `PostgresProvider`: what users open.
+//! `PostgresProvider`: the provider over PostgreSQL, with its connections.
 
 mod copy;
 mod intake;
@@ -25,18 +25,18 @@ use crate::{
     node_locks::SessionLocks, open::open_existing, reads::health, session::Session,
 };
 
-/// Connections that read beside the one that writes.
+/// Reader connections, next to the writer.
 const READERS: usize = 2;
-/// One that writes, those that read, and the session connection.
+/// The writer, the readers, and the session connection.
 pub(crate) const CONNECTIONS: usize = 2 + READERS;
-/// How often to ask the session connection whether others have written; that costs no query.
+/// How often to ask the session connection for notifications; that costs no query.
 const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A provider on a PostgreSQL database.
 ///
-/// Any number of processes may open one schema; each is a node that takes work. A provider has one connection that writes,
-/// which commits whatever waits in one transaction, two that read, and a session connection, which listens and by whose end
-/// the others notice that the process is gone. Dropping a provider closes them.
+/// Any number of processes may open one schema; each is a node that takes work. A provider has one writer connection, which
+/// commits all waiting operations in one transaction, two readers, and a session connection, which listens, and whose end
+/// tells other processes that this one has ended. Dropping a provider closes them.
 #[derive(Debug)]
 pub struct PostgresProvider {
     store: StoreProvider,
@@ -63,8 +63,8 @@ impl PostgresProvider {
         Self::open_on_a_thread(move || Self::start(options)).await
     }
 
-    /// Opens a store that exists, as it is: a missing schema is not made, and that of an older release is not upgraded. For
-    /// tools that look into the stores of others.
+    /// Opens an existing store without changing it: a missing schema is not made, and that of an older release is not
+    /// upgraded. For tools that read the stores of other programs.
     ///
     /// # Errors
     /// See [`OpenError`]. Nothing is written then.
@@ -120,7 +120,7 @@ impl PostgresProvider {
 
     /// Blocks: an engine connects on the thread that uses it.
     fn start(options: PostgresOptions) -> Result<Self, OpenError> {
-        // Typed errors, a schema that is there, and the time, before any thread is started.
+        // Before any thread is started: typed errors, the schema, and the time.
         let clock = Arc::<NodeClock>::default();
         let mut first = PostgresEngine::open(options.clone())?.with_node_clock(Arc::clone(&clock));
         let silent = |failure: StoreFailure| OpenError::Connect { message: failure.message };
@@ -180,13 +180,13 @@ impl PostgresProvider {
     }
 }
 
-/// Both connections may have the same fault, so the error says which one has it.
+/// Both connections may have the same fault, so the error names the connection.
 fn start_session(options: &PostgresOptions, clock: Arc<NodeClock>) -> Result<Session, OpenError> {
     let refused = |trouble: Trouble| OpenError::of_connection(trouble.of_session_connection(), CONNECTIONS);
     Session::start(options.clone(), clock).map_err(refused)
 }
 
-/// Why an engine could not be opened on its thread; the store says so without the type.
+/// The typed error of an engine that could not be opened on its thread; the store's own error loses the type.
 #[derive(Debug, Clone, Default)]
 struct Failures(Arc<Mutex<Option<OpenError>>>);
 

@@ -1,5 +1,5 @@
 //! Reads. Each call sees one state. Mailboxes are invisible to all but the queue depths and the snapshot; an instance whose
-//! start is queued is shown by those reads that say so.
+//! start is queued is shown by the reads that mention it.
 
 pub(crate) mod health;
 mod history;

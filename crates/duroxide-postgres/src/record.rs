@@ -22,7 +22,7 @@ use crate::{
     value::{Kind, Value, number},
 };
 
-/// What a column is to its row.
+/// The role of a column in its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Part of the key.
@@ -31,8 +31,8 @@ pub(crate) enum Role {
     Fixed,
     /// Written with every change of the row.
     Mutable,
-    /// A number of the transaction that wrote the row last. A row is changed or deleted only if it has the revision that the
-    /// working set knows.
+    /// A number of the transaction that wrote the row last. A row is changed or deleted only if it has the revision in the
+    /// working set.
     Revision,
 }
 
@@ -50,13 +50,13 @@ pub(crate) struct Table {
     computed: &'static [Computed],
 }
 
-/// A column that statements compute, from the columns of `given` rows and of the stored one. Nobody reads it into a record.
+/// A column that statements compute, from the columns of `given` rows and of the stored one. It is not read into a record.
 #[derive(Debug)]
 struct Computed {
     name: &'static str,
-    /// What an insert writes.
+    /// The expression of an insert.
     inserted: &'static str,
-    /// What an update writes.
+    /// The expression of an update.
     updated: &'static str,
 }
 
@@ -82,8 +82,8 @@ pub(crate) trait Record: Sized {
     fn read(row: &Row) -> Result<Self, Trouble>;
 }
 
-/// Makes a [`Record`] of a list of columns, each with its role, its type and where its value comes from. Behind the name of the table
-/// may stand a column that statements compute.
+/// Makes a [`Record`] of a list of columns, each with its role, its type and where its value comes from. A column that
+/// statements compute may follow the name of the table.
 macro_rules! record {
     ($type:ty, $table:literal, $(computed $computed:ident,)? |$row:ident| { $($role:ident $column:ident: $kind:ident = $value:expr;)* }, $read:expr) => {
         impl $crate::record::Record for $type {
@@ -147,8 +147,8 @@ pub(crate) fn update<'a, R: Record + 'a>(records: impl IntoIterator<Item = &'a R
     Query::new(R::UPDATE, arrays(R::TABLE, is_updated, records.into_iter().map(R::values)))
 }
 
-/// The same for a table with revisions: only rows that still have the revision that stands beside them are written, and get
-/// a new one.
+/// Like [`update`], for a table with revisions: writes only rows that still have the given revision, and gives them a new
+/// one.
 pub(crate) fn update_unchanged<'a, R: Record + 'a>(
     records: impl IntoIterator<Item = (&'a R, u64)>,
     revision: u64,
@@ -160,7 +160,7 @@ pub(crate) fn update_unchanged<'a, R: Record + 'a>(
     Query::new(sql, parameters)
 }
 
-/// One statement that inserts these rows, or writes the changing columns of those that are there.
+/// One statement that inserts these rows, or writes the changing columns of existing ones.
 pub(crate) fn upsert<'a, R: Record + 'a>(records: impl IntoIterator<Item = &'a R>) -> Query {
     Query::new(R::UPSERT, arrays(R::TABLE, is_given, records.into_iter().map(R::values)))
 }
@@ -171,7 +171,7 @@ pub(crate) fn delete<R: Record>(keys: impl IntoIterator<Item = Vec<Value>>) -> Q
     Query::new(R::DELETE, transposed(key_columns, keys))
 }
 
-/// The same for a table with revisions: only rows that still have the revision that stands beside their key are deleted.
+/// Like [`delete`], for a table with revisions: deletes only rows that still have the given revision.
 pub(crate) fn delete_unchanged<R: Record>(keys: impl IntoIterator<Item = (Vec<Value>, u64)>) -> Query {
     let (keys, known): (Vec<Vec<Value>>, Vec<i64>) =
         keys.into_iter().map(|(key, known)| (key, number(known))).unzip();
@@ -180,7 +180,7 @@ pub(crate) fn delete_unchanged<R: Record>(keys: impl IntoIterator<Item = (Vec<Va
     Query::new(sql, parameters)
 }
 
-/// One statement that finds and locks the rows of these keys that still have the revision that stands beside their key.
+/// One statement that finds and locks the rows of these keys that still have the given revision.
 pub(crate) fn verify<R: Record>(keys: impl IntoIterator<Item = (Vec<Value>, u64)>) -> Query {
     Query::new(R::VERIFY, delete_unchanged::<R>(keys).parameters)
 }

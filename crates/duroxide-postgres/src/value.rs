@@ -34,7 +34,7 @@ pub(crate) enum Value {
     Bool(bool),
 }
 
-/// A number as it is stored: the same 64 bits.
+/// The stored form of a number: the same 64 bits.
 pub(crate) fn number(value: u64) -> i64 {
     value.cast_signed()
 }
@@ -44,7 +44,7 @@ pub(crate) fn unsigned(stored: i64) -> u64 {
     stored.cast_unsigned()
 }
 
-/// A time as it is stored. `bigint` ends at 2^63; a later time stands for "never" anyway.
+/// The stored form of a time. `bigint` ends at 2^63; a later time means "never" anyway.
 pub(crate) fn micros(time: Timestamp) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
@@ -54,7 +54,7 @@ pub(crate) fn time(micros: i64) -> Timestamp {
     Timestamp::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
-/// A duration as it is stored.
+/// The stored form of a duration.
 pub(crate) fn span(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

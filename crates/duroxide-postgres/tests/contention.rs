@@ -18,10 +18,10 @@ use fixture::{Node, ack, commit, fresh_options, ids, send, sql::Admin, start};
 
 const NODES: usize = 6;
 const INSTANCES: usize = 60;
-/// Each instance runs so many activities, one after the other.
+/// The number of activities of each instance, one after the other.
 const ACTIVITIES: u64 = 3;
 
-/// What all nodes have done together.
+/// Counters of all nodes together.
 #[derive(Default)]
 struct Total {
     ended: AtomicUsize,
@@ -30,7 +30,7 @@ struct Total {
 }
 
 impl Total {
-    /// Carries out a batch, again and again while others are in the way.
+    /// Carries out a batch, and repeats it while other transactions conflict.
     fn transact(&self, node: &mut Node, batch: &Batch<'_>) -> Done {
         loop {
             match node.engine.transact(batch) {
@@ -47,7 +47,7 @@ impl Total {
 }
 
 /// Works until all instances have ended: each batch renews, commits and acknowledges what the last one claimed, sends to
-/// instances that others hold, and claims again.
+/// instances that other nodes hold, and claims again.
 fn work(options: &PostgresOptions, number: usize, total: &Total) {
     let mut node = Node::open(options, number as u128 + 1);
     let mut ops: Vec<Op> = Vec::new();
@@ -84,7 +84,7 @@ fn work(options: &PostgresOptions, number: usize, total: &Total) {
     total.transact(&mut node, &batch);
 }
 
-/// Locks are taken in one order, so nobody waits for each other in a circle.
+/// Locks are taken in one order, so no deadlock occurs.
 #[test]
 fn renewals_fetches_commits_and_acks_of_many_nodes_do_not_deadlock() {
     let Some(server) = postgres_server::server() else { return };
@@ -150,7 +150,7 @@ fn an_event_that_waits_for_the_row_of_its_instance_wakes_it_as_it_is_then() {
     let options = fresh_options(server);
     let schema = &options.schema;
     let (mut node, mut sender) = (Node::open(&options, 1), Node::open(&options, 2));
-    // The first transaction of a node looks into the intake.
+    // The first transaction of a node reads the intake.
     sender.run(Vec::new());
     for (id, wakes_too) in [("still-waiting", false), ("woken-meanwhile", true)] {
         node.run(vec![start(id)]);
@@ -182,7 +182,7 @@ fn an_event_that_waits_for_the_row_of_its_instance_wakes_it_as_it_is_then() {
     assert!(violations.is_empty(), "{violations:#?}");
 }
 
-/// Waits until so many statements wait for transactions of others.
+/// Waits until this many statements wait for other transactions.
 async fn wait_for_blocked(admin: &Admin, statements: usize) {
     let blocked = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))
         OR EXISTS (SELECT 1 FROM unnest(pg_blocking_pids(pid)) AS of (pid)
@@ -204,8 +204,8 @@ async fn wait_for_locked(admin: &Admin, lock: &str) {
     }
 }
 
-/// A provider's transaction that the database ends because of deadlocks is repeated: its caller notices nothing, and nothing is
-/// doubled. The operator looks for deadlocks later than the provider's connection does, so it is always the provider that loses.
+/// A provider's transaction that the database ends because of deadlocks is repeated: its caller does not notice, and nothing is
+/// doubled. The operator's deadlock_timeout is longer than that of the provider's connection, so the provider always loses.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_that_ends_by_deadlocks_is_repeated() {
     const DEADLOCKS: usize = 4;
@@ -222,7 +222,8 @@ async fn a_transaction_that_ends_by_deadlocks_is_repeated() {
     let (admin, watcher) = (Admin::connect(server).await, Admin::connect(server).await);
     let lock = |id: &str| format!("SELECT 1 FROM {schema}.instance WHERE id = '{id}' FOR UPDATE");
     admin.run(&format!("SET deadlock_timeout = '1min'; BEGIN; {}; SAVEPOINT second", lock("b"))).await;
-    // Another provider knows none of the rows, so it locks them one after the other, in the order of their numbers.
+    // Another provider has none of the rows cached, so it locks them one after the other, in the order of their
+    // numbers.
     let store = PostgresProvider::open(options).await.unwrap();
     let committing = tokio::spawn(async move {
         let mut round = Turn::first("a").round();
@@ -232,7 +233,7 @@ async fn a_transaction_that_ends_by_deadlocks_is_repeated() {
     for _ in 0..DEADLOCKS {
         // The provider holds the first row and waits for the second.
         wait_for_locked(&watcher, &lock("a")).await;
-        // The operator gets the first row although it has not let go of the second: the provider's transaction was ended.
+        // The operator gets the first row although it still holds the second: the provider's transaction was ended.
         admin.run(&lock("a")).await;
         assert!(!committing.is_finished(), "it is repeated");
         admin.run("ROLLBACK TO second").await;

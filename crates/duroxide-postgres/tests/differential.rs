@@ -1,8 +1,8 @@
 //! Random operations through the model, SQLite and PostgreSQL give the same answers and leave the same store.
 //!
-//! PostgreSQL is driven in three ways: with mailboxes in the working set, prepared statements and lists that begin where something
-//! can be ready; with every mailbox left to statements and nothing prepared; and by two nodes in turn, each of which has rows in its
-//! row cache that the other one changes.
+//! PostgreSQL is driven in three ways: with mailboxes in the working set, prepared statements and lists that begin where
+//! something can be ready; with every mailbox left to statements and nothing prepared; and by two nodes in turn, each of
+//! which has rows in its row cache that the other one changes.
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
 mod fixture;
@@ -47,7 +47,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 5, failure_persistence: None, max_shrink_iters: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn postgres_does_what_the_model_and_sqlite_do(numbers in vec(any::<u64>(), 40..100)) {
+    fn postgres_agrees_with_the_model_and_sqlite(numbers in vec(any::<u64>(), 40..100)) {
         let Some(server) = postgres_server::server() else { return Ok(()) };
         let open = |prepared_statements| {
             let mut options = fixture::fresh_options(server);

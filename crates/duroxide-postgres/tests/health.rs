@@ -1,4 +1,4 @@
-//! What a store costs and says while nothing happens.
+//! The cost and the notifications of an idle store.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "this is a test")]
 
 mod fixture;
@@ -43,10 +43,10 @@ fn assert_about(what: &str, found: Option<Duration>, expected: Duration) {
     assert!(found.is_some_and(|found| found >= expected && found < expected + HOUR), "{what}: {found:?}");
 }
 
-/// Each age is that of what it is named after. A timer waits since it is due, an activity since it was scheduled, however often its
-/// instance has changed since.
+/// Each age is that of the item it is named after. A timer waits since it is due, an activity since it was scheduled,
+/// although its instance has changed since.
 #[tokio::test]
-async fn the_ages_are_those_of_what_waits() {
+async fn the_ages_are_those_of_the_waiting_items() {
     let Some(server) = Server::own() else { return };
     let options = fresh_options(&server);
     let (admin, schema) = (Admin::connect(&server).await, options.schema.to_string());
@@ -63,7 +63,7 @@ async fn the_ages_are_those_of_what_waits() {
     let hours = |hours: u64| hours * 3_600_000_000;
     filled.join().unwrap();
     let store = PostgresProvider::open(options).await.unwrap();
-    // What others have locked is not acted on.
+    // Rows that other transactions have locked are not promoted.
     let age = format!(
         "BEGIN; UPDATE {schema}.message SET enqueued_at = {now} - {long}, due_at = {now} - {due} WHERE instance = (SELECT number
             FROM {schema}.instance WHERE id = 'fired');
@@ -99,7 +99,7 @@ async fn live_and_dead_rows_updates_and_vacuums_are_counted() {
         "INSERT INTO {schema}.kv SELECT n, 'key', 'value', 0 FROM generate_series(1, 100) AS n;
         UPDATE {schema}.kv SET value = 'other' WHERE instance <= 10; DELETE FROM {schema}.kv WHERE instance > 60"
     );
-    // A connection tells its statistics at the latest when it ends.
+    // A connection reports its statistics at the latest when it ends.
     Admin::connect(&server).await.run(&rows).await;
     let reaches = async |is_counted: fn(&TableHealth) -> bool| loop {
         let health = store.health().await.unwrap();
@@ -120,7 +120,7 @@ async fn live_and_dead_rows_updates_and_vacuums_are_counted() {
     assert_about("vacuum", table.vacuumed, Duration::ZERO);
 }
 
-/// Statements in the server's log behind a place, and how many of them look for dead nodes.
+/// Statements in the server's log behind a place, and how many of them search dead nodes.
 fn statements(server: &Server, behind: usize) -> (usize, usize) {
     let log = std::fs::read(server.log()).unwrap();
     let log = String::from_utf8_lossy(log.get(behind..).unwrap_or_default()).into_owned();
@@ -128,7 +128,7 @@ fn statements(server: &Server, behind: usize) -> (usize, usize) {
     (log.lines().filter(is_statement).count(), log.matches("AS listeners").count())
 }
 
-/// Ten nodes with nothing to do take turns in looking whether one of them is gone: each makes less than one query a second.
+/// Ten idle nodes take turns in searching dead nodes: each makes less than one query a second.
 #[tokio::test]
 async fn ten_idle_nodes_make_fewer_than_one_query_per_second_each() {
     let Some(server) = Server::own() else { return };
@@ -149,7 +149,7 @@ async fn ten_idle_nodes_make_fewer_than_one_query_per_second_each() {
         });
         nodes.push((store, membership, waiting));
     }
-    // Each has looked once or more, and knows of the others.
+    // Each has checked once or more, and knows the others.
     reach_looks(&server, 0, 3 * NODES).await;
     let (behind, begin) = (std::fs::read(server.log()).unwrap().len(), Instant::now());
     reach_looks(&server, behind, 2 * NODES).await;
@@ -160,7 +160,7 @@ async fn ten_idle_nodes_make_fewer_than_one_query_per_second_each() {
     nodes.iter().for_each(|(_, _, waiting)| waiting.abort());
 }
 
-/// Waits until nodes have looked so often. Nobody tells of a line in a log.
+/// Waits until nodes have checked so often. A line in a log sends no signal, so this polls.
 async fn reach_looks(server: &Server, behind: usize, looks: usize) {
     while statements(server, behind).1 < looks {
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -1,4 +1,4 @@
-//! What changes with every turn is in no index: most updates of an instance write none (heap-only tuples).
+//! Columns that change with every turn are in no index: most updates of an instance write none (heap-only tuples).
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "this is a test")]
 
 mod fixture;
@@ -38,7 +38,7 @@ fn tour(node: &mut Node, prefix: &str, size: usize) {
     node.run(turns.collect());
 }
 
-/// Of the five updates of an instance only the last one changes what indexes have.
+/// Of the five updates of an instance only the last one changes an indexed column.
 #[test]
 fn most_updates_of_an_instance_write_no_index() {
     let Some(server) = Server::own() else { return };
@@ -48,7 +48,7 @@ fn most_updates_of_an_instance_write_no_index() {
     for number in 0..tours {
         tour(&mut node, &format!("tour-{number}"), 20);
     }
-    // Sessions tell their statistics at the latest when they end.
+    // Sessions report their statistics at the latest when they end.
     drop(node);
     let counts = format!(
         "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables
@@ -77,16 +77,16 @@ fn short_lease() -> InstanceFetch {
     InstanceFetch { lock_timeout: SHORT, ..scenario::batch_fetch(1) }
 }
 
-/// When to look at an instance, and its revision.
+/// `look_at` of an instance, and its revision.
 fn look(server: &Server, options: &PostgresOptions) -> (Option<i64>, i64) {
     let row = asked(server, &format!("SELECT look_at, revision FROM {}.instance", options.schema));
     (row.get(0), row.get(1))
 }
 
-/// The end of the first lease stays in the index while the instance waits for something else. Then it is looked at once, which
-/// changes nothing of it, and not again.
+/// The end of the first lease stays in the index while the instance waits for something else. Then the instance is read once,
+/// which changes only `look_at`, and not again.
 #[test]
-fn an_instance_that_waits_beyond_its_first_lease_is_looked_at_once() {
+fn an_instance_that_waits_beyond_its_first_lease_is_read_once() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
     let mut node = waiting(&options, "waits");
@@ -104,7 +104,7 @@ fn an_instance_that_waits_beyond_its_first_lease_is_looked_at_once() {
     assert!(node.engine.snapshot().is_ok());
 }
 
-/// A lease that somebody leaves is found by the end of an earlier one, which the index still has, and no later than it ends.
+/// An abandoned lease is found by the end of an earlier one, which the index still has, and no later than it ends.
 #[test]
 fn a_later_lease_is_found_when_it_ends() {
     let Some(server) = postgres_server::server() else { return };
@@ -165,8 +165,8 @@ fn a_schema_with_running_instances_is_upgraded() {
     assert_eq!(found, ["leased", "ready", "timer"]);
 }
 
-/// A node that works from its cache reads no list, but looks now and then where the lists begin. The entries that claimed rows leave
-/// there are not read again and again.
+/// A node that works from its cache reads no list, but reads the first ready rows now and then. The dead entries of
+/// claimed rows are not read each time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_works_from_its_cache_moves_the_beginning_of_its_lists() {
     let Some(server) = Server::own() else { return };
@@ -188,7 +188,7 @@ async fn a_node_that_works_from_its_cache_moves_the_beginning_of_its_lists() {
     println!("looks began at {begins:?}");
 }
 
-/// Where looks for the first ready instance began, of those that compare a cache with the store.
+/// Where reads of the first ready instance began, of those that compare a cache with the store.
 fn looks(server: &Server) -> Vec<i64> {
     let log = String::from_utf8_lossy(&std::fs::read(server.log()).unwrap()).into_owned();
     let mut begins = Vec::new();

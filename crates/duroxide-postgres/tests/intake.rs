@@ -1,4 +1,4 @@
-//! What callers write into the intake in transactions of their own.
+//! Rows that callers write into the intake in transactions of their own.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -85,7 +85,7 @@ impl Caller {
     }
 }
 
-/// Does what a store's thread does once it knows that somebody wrote. Returns the time at which it wants to look again.
+/// Repeats the steps of a store's thread after a notification. Returns the time of its next poll.
 fn take_over(node: &mut Node) -> Option<Timestamp> {
     node.engine.reopen().unwrap();
     let batch = node.batch(Vec::new(), 0, 0);
@@ -130,7 +130,7 @@ fn transaction_of_guide(schema: &str) -> String {
     block.replace("workflows", schema).replace("INTO orders", &format!("INTO {schema}.orders"))
 }
 
-/// Starts, events and messages for queues. A fetch that waits notices each of them long before it would look by itself.
+/// Starts, events and messages for queues. A waiting fetch gets each of them long before the next poll.
 #[tokio::test]
 async fn plain_sql_will_do() {
     let Some(server) = postgres_server::server() else { return };
@@ -167,7 +167,7 @@ async fn plain_sql_will_do() {
     assert_eq!(orders.len(), 3);
 }
 
-/// A role that may do nothing else hands in.
+/// A role without other privileges writes the row.
 #[test]
 fn a_caller_needs_no_more_than_to_insert() {
     let Some(server) = postgres_server::server() else { return };
@@ -188,7 +188,7 @@ fn a_caller_needs_no_more_than_to_insert() {
 }
 
 #[test]
-fn a_row_that_makes_no_sense_or_breaks_its_transaction_holds_nobody_up() {
+fn an_invalid_row_or_one_whose_transaction_fails_does_not_block_the_next() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
     let mut node = Node::open(&options, 1);
@@ -219,7 +219,7 @@ fn a_row_that_makes_no_sense_or_breaks_its_transaction_holds_nobody_up() {
     assert!(letters[1].reason.contains("this row cannot be stored"), "{letters:?}");
 }
 
-/// One node takes rows over at a time. The others do not wait for it, even if it is frozen, and look again soon.
+/// One node takes rows over at a time. The others do not wait for it, even if it is suspended, and poll again soon.
 #[test]
 fn a_node_does_not_wait_for_another_one_that_takes_rows_over() {
     let Some(server) = postgres_server::server() else { return };
@@ -324,7 +324,7 @@ fn many_rows_are_taken_over_in_bounded_transactions() {
     assert_eq!(caller.count("intake"), 0);
 }
 
-/// A fetch that waits hears of the commit. Without the notification it would find out after 30 seconds.
+/// A waiting fetch is notified of the commit. Without the notification it would wait for the poll after 30 seconds.
 #[tokio::test]
 async fn a_waiting_fetch_notices_the_commit() {
     let Some(server) = postgres_server::server() else { return };

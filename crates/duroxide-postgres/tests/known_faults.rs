@@ -62,8 +62,8 @@ fn renew_turn(claim: &OrchestrationClaim) -> Op {
     Op::RenewInstance { token: claim.lock_token.clone(), extend_for: LEASE }
 }
 
-/// A fetch that had to wait, here for a row that somebody else has locked, does not begin its leases before it has waited:
-/// they could be over when the fetch returns.
+/// A fetch that had to wait, here for a row that another transaction has locked, does not begin its leases before it has
+/// waited: they could be over when the fetch returns.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fetch_hands_out_no_lease_that_began_before_it_waited() {
     let Some(server) = postgres_server::server() else { return };
@@ -131,8 +131,8 @@ fn a_late_commit_does_not_overwrite_its_successor() {
     assert_eq!(instance.executions[0].output.as_deref(), Some("successor"));
 }
 
-/// A process is started again under the name of its predecessor, as a node and as the owner of a session. What the
-/// predecessor had begun does not pass for the work of the new one.
+/// A process is started again under the name of its predecessor, as a node and as the owner of a session. The locks of
+/// the predecessor do not count as those of the new process.
 #[test]
 fn a_reused_worker_id_lets_no_stale_completion_pass() {
     let Some(mut pair) = Pair::open() else { return };
@@ -165,7 +165,7 @@ fn an_ended_lease_is_not_renewed() {
     pair.one.run(vec![start("b")]);
     let turn = pair.one.claim(1).0.remove(0);
     pair.pass(LEASE);
-    // Nobody has taken over yet, and yet somebody may be about to.
+    // No node has taken over yet, but one may be about to.
     assert_eq!(pair.one.apply(renew(&work)).unwrap_err(), Refusal::WorkItemLockLost);
     assert_eq!(pair.one.apply(renew_turn(&turn)).unwrap_err(), Refusal::InstanceLockExpired);
     assert_eq!(take(&mut pair.other).attempt_count, 2);
@@ -174,7 +174,7 @@ fn an_ended_lease_is_not_renewed() {
     assert_eq!(pair.one.apply(renew_turn(&turn)).unwrap_err(), Refusal::InvalidLockToken);
 }
 
-/// Whatever makes a call fail for now, the item is there for the next one.
+/// After any retryable failure the item is ready for the next call.
 #[test]
 fn a_retryable_failure_strands_no_item() {
     let Some(server) = postgres_server::server() else { return };
@@ -201,10 +201,10 @@ fn a_retryable_failure_strands_no_item() {
     assert_eq!(node.claim(1).0.remove(0).messages.len(), 1, "the completion is there, once");
 }
 
-/// A process that is frozen in the middle of a transaction, with rows locked, holds the others up for seconds, not for ever; and
-/// when it goes on, it commits nothing.
+/// A process that is frozen in the middle of a transaction, with rows locked, blocks other processes for seconds, not for ever;
+/// and when it goes on, it commits nothing.
 #[test]
-fn a_node_that_is_frozen_in_a_transaction_holds_nobody_up() {
+fn a_node_that_is_frozen_in_a_transaction_does_not_block_others() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
     let (mut frozen, mut other) = (Node::open(&options, 1), Node::open(&options, 2));
@@ -220,8 +220,8 @@ fn a_node_that_is_frozen_in_a_transaction_holds_nobody_up() {
     assert_eq!(messages.len(), 2, "{messages:?}");
 }
 
-/// The database's clock decides: a node whose own clock is wrong by an hour neither takes leases of others nor fires timers,
-/// and its leases and delays are as long as those of others.
+/// The database's clock decides: a node whose own clock is wrong by an hour neither takes leases of other nodes nor fires
+/// timers too early, and its leases and delays have the usual length.
 #[test]
 fn a_clock_that_is_wrong_by_an_hour_changes_nothing() {
     let Some(server) = postgres_server::server() else { return };
@@ -251,7 +251,7 @@ fn a_clock_that_is_wrong_by_an_hour_changes_nothing() {
     }
 }
 
-/// The least and the largest value of each column of the schema that says when something happened.
+/// The least and the largest value of each column of the schema that holds a time.
 fn times(server: &Server, schema: &str) -> Vec<(String, i64, i64)> {
     const COLUMNS: &str = "SELECT table_name::text, column_name::text FROM information_schema.columns
         WHERE table_schema = $1 AND column_name LIKE '%\\_at' ORDER BY 1, 2";
@@ -292,7 +292,7 @@ fn do_everything(node: &mut Node) {
     node.run(vec![send(items::raise(&works.instance, "go")), send(items::raise("unknown", "go"))]);
 }
 
-/// Everything that is stored has the time of the database, whoever stores it.
+/// All stored times are of the database's clock, whichever node stores them.
 #[test]
 fn no_stored_time_is_that_of_a_client() {
     let Some(server) = postgres_server::server() else { return };
@@ -309,7 +309,7 @@ fn no_stored_time_is_that_of_a_client() {
         let times = times(server, options.schema.as_str());
         let micros = |time: Timestamp| i64::try_from(time.as_micros()).unwrap();
         for (column, least, largest) in &times {
-            // When to look again, which is soon.
+            // The time of the next poll, which is soon.
             let to = if column == "instance.look_at" { to.saturating_add(hour / 2) } else { to };
             assert!(*least >= micros(from) && *largest <= micros(to), "{column}: {from:?} {to:?} {times:?}");
         }

@@ -17,7 +17,7 @@ use duroxide_provider::{
 };
 use fixture::{Node, ack, claims, commit, fresh_options, ids, send, sql::end_connections, start};
 
-/// Two nodes on a fresh schema, with their connections warmed up by whatever they do first.
+/// Two nodes on a fresh schema, with connections that have prepared their first statements.
 fn two_nodes() -> Option<(Node, Node)> {
     let options = fresh_options(postgres_server::server()?);
     Some((Node::open(&options, 1), Node::open(&options, 2)))
@@ -35,13 +35,13 @@ fn ten_nodes_open_a_schema_at_once() {
 }
 
 #[test]
-fn a_claim_passes_over_what_another_node_is_claiming() {
+fn a_claim_skips_instances_that_another_node_is_claiming() {
     let Some((mut one, mut other)) = two_nodes() else { return };
     one.run(ids("a", 3).iter().map(|id| start(id)).collect());
     one.engine.steps().begin(one.at).unwrap();
     let first = one.engine.steps().claim_instances(&scenario::batch_fetch(2), 7).unwrap().items;
     assert_eq!(first.len(), 2);
-    // The first claim has locked one row more than it took, to say whether anything is left.
+    // The first claim has locked one row more than it took, to know whether a row is left.
     let (none, _) = other.claim(5);
     assert_eq!(none.len(), 0, "it did not wait, and took nothing twice");
     one.engine.steps().commit().unwrap();
@@ -51,7 +51,7 @@ fn a_claim_passes_over_what_another_node_is_claiming() {
 }
 
 #[test]
-fn what_a_node_has_no_handler_for_stays_free_for_others() {
+fn instances_without_a_handler_on_a_node_stay_free_for_others() {
     let Some((mut one, mut other)) = two_nodes() else { return };
     one.run(vec![start("a")]);
     let none =
@@ -103,10 +103,10 @@ fn a_number_that_was_drawn_before_its_mailbox_was_locked_is_not_used() {
     assert_eq!(next[0].messages, [items::raise("a", "late")]);
 }
 
-/// D10: the process that ends the node need not know how long its leases are. The instance waits for a timer that is due before its
-/// lease ends, or later, or has just been started.
+/// D10: the process that ends the node need not know how long its leases are. The instance waits for a timer that is due
+/// before its lease ends, or later, or has just been started.
 #[test]
-fn what_a_dead_node_held_is_found_however_long_its_leases_are() {
+fn claims_of_a_dead_node_are_found_with_leases_of_any_length() {
     let Some((mut dead, mut heir)) = two_nodes() else { return };
     for lease in [Duration::from_secs(30), Duration::from_secs(600), Duration::from_secs(60 * 60 * 24)] {
         for timer in [None, Some(Duration::from_secs(300)), Some(Duration::from_secs(60 * 60))] {
@@ -132,9 +132,9 @@ fn what_a_dead_node_held_is_found_however_long_its_leases_are() {
     }
 }
 
-/// D10: the same for a lease that has lasted for a while, and was looked at meanwhile.
+/// D10: a lease that has lasted for a while, and was read meanwhile, ends with its node, too.
 #[test]
-fn what_a_dead_node_held_is_found_after_minutes() {
+fn claims_of_a_dead_node_are_found_after_minutes() {
     let Some(server) = postgres_server::server() else { return };
     let mut node = Node::open_in_virtual_time(&fresh_options(server), 1);
     let row = NodeRow { name: "dead".to_owned(), session_owners: Vec::new(), capability: "{}".to_owned() };
@@ -187,7 +187,8 @@ fn the_time_of_a_transaction_is_that_of_the_database() {
     assert!(first.now > Timestamp::ZERO && first.now <= second.now);
 }
 
-/// A node that joins and ends in one transaction is gone, and what its last transaction ended is not ended again.
+/// A node that joins and ends in one transaction has no row, and claims that its last transaction ended are not ended
+/// again.
 #[test]
 fn a_node_ends_behind_other_operations_of_its_transaction() {
     let Some((mut node, mut other)) = two_nodes() else { return };
@@ -208,6 +209,6 @@ fn a_node_ends_behind_other_operations_of_its_transaction() {
     let (done, _) = other.run(vec![ack(&work[0]), end("dead"), end("dead"), join(), end("brief")]);
     assert_eq!(other.work(1).0.len(), 0, "it was done");
     assert_eq!(other.claim(1).0[0].messages.len(), 1);
-    // A node that is there keeps its number.
+    // A node that has a row keeps its number.
     assert_ne!(format!("{:?}", other.run(vec![join()]).0.answers[0]), format!("{:?}", done.answers[3]));
 }

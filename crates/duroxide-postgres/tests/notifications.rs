@@ -17,7 +17,7 @@ use postgres_server::Server;
 
 const STARTS: usize = 200;
 
-/// What the server's log says behind a place.
+/// The part of the server's log behind a place.
 struct Log<'a> {
     server: &'a Server,
     behind: usize,
@@ -39,7 +39,7 @@ impl<'a> Log<'a> {
         self.count(|line| line.contains("LOG:  execute ") && line.contains("WITH part_0"))
     }
 
-    /// How many statements have notified of work. A process that begins to listen says hello.
+    /// How many statements have notified of work. A process that begins to listen announces itself.
     fn notifications(&self, schema: &str) -> usize {
         self.count(|line| is_notification(line, schema))
     }
@@ -56,7 +56,7 @@ async fn start(store: &PostgresProvider, prefix: &str, count: usize) {
     join_all(starts).await.into_iter().for_each(Result::unwrap);
 }
 
-/// One notification tells of all that a transaction leaves to be claimed, and a node that is alone sends none.
+/// One notification covers all ready items that a transaction leaves, and a node that is alone sends none.
 #[tokio::test]
 async fn a_transaction_notifies_once_and_only_if_another_node_may_wait() {
     let Some(server) = Server::own() else { return };
@@ -72,7 +72,7 @@ async fn a_transaction_notifies_once_and_only_if_another_node_may_wait() {
     assert_eq!(alone.notifications(&schema), 0);
 
     let _other = PostgresProvider::open(options).await.unwrap();
-    // The first hears of the other while it goes on.
+    // The first learns of the other while it works.
     for round in 0.. {
         start(&one, &format!("meanwhile-{round}"), 1).await;
         if alone.notifications(&schema) > 0 {
@@ -118,7 +118,7 @@ async fn what_a_claim_leaves_is_left_to_one_process() {
 }
 
 const LEASE: Duration = Duration::from_secs(60);
-/// Less than a store that listens lets pass until it looks by itself.
+/// Less than the poll interval of a store that listens.
 const SOON: Duration = Duration::from_secs(20);
 
 async fn fetch(store: &PostgresProvider, max: usize, wait: Duration) -> Vec<OrchestrationClaim> {
@@ -147,7 +147,7 @@ async fn work(one: &PostgresProvider, other: &PostgresProvider, instances: usize
     }
 }
 
-/// For each connection of the server, what it has done of interest, one letter each: `w`rote, or `n`otified.
+/// For each connection of the server its writes and notifications, one letter each: `w`rote, or `n`otified.
 fn stories(log: &Log<'_>, schema: &str) -> BTreeMap<String, String> {
     let text = std::fs::read(log.server.log()).unwrap();
     let text = String::from_utf8_lossy(text.get(log.behind..).unwrap_or_default()).into_owned();
@@ -215,7 +215,7 @@ fn named(options: &PostgresOptions, name: &str) -> PostgresOptions {
     options
 }
 
-/// A store that has lost its session connection listens again, and hears of what others commit then.
+/// A store that has lost its session connection listens again, and is notified of later commits.
 #[tokio::test]
 async fn a_waiting_fetch_is_notified_again_after_its_session_was_lost() {
     let Some(server) = postgres_server::server() else { return };
@@ -234,7 +234,7 @@ async fn a_waiting_fetch_is_notified_again_after_its_session_was_lost() {
     }
 }
 
-/// Waits until the session connection of this name is there, and has looked who listens.
+/// Waits until the session connection of this name is open, and has read which processes listen.
 async fn listens_again(server: &Server, name: &str) {
     const LISTENS: &str =
         "SELECT 1 FROM pg_stat_activity WHERE application_name = $1 AND query LIKE '%AS listeners%'";
@@ -263,21 +263,21 @@ async fn without_notifications_a_waiting_fetch_asks_for_work() {
     assert_eq!(connections.unwrap().len(), 3, "one that writes and two that read");
 }
 
-/// A notification that gets lost delays work, and loses none: a store that listens also looks by itself, every half minute.
+/// A lost notification delays work, and loses none: a store that listens also polls, every half minute.
 #[tokio::test]
-async fn work_that_nobody_told_of_is_found_by_looking() {
+async fn work_without_a_notification_is_found_by_polling() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
     let waiting = PostgresProvider::open(options.clone()).await.unwrap();
-    // Such a store tells nobody.
+    // Such a store sends no notifications.
     let quiet = PostgresOptions { notifications: false, ..options };
     let silent = PostgresProvider::open(quiet).await.unwrap();
     let (claims, ()) = tokio::join!(fetch(&waiting, 1, 3 * SOON), start(&silent, "untold", 1));
     assert_eq!(claims.len(), 1);
 }
 
-/// A process that stores many starts leaves a share of them to the others. What those do not claim, it claims itself a moment
-/// later: they may lack the handler, or have no free slot.
+/// A process that stores many starts leaves a share of them to the others. It claims the rest itself a moment later: the
+/// others may lack the handler, or have no free slot.
 #[tokio::test]
 async fn new_instances_are_left_to_another_process_and_claimed_if_it_does_not() {
     let Some(server) = postgres_server::server() else { return };
@@ -313,8 +313,8 @@ async fn new_instances_are_left_to_another_process_and_claimed_if_it_does_not() 
     assert_eq!(all.await.unwrap().0, STARTS);
 }
 
-/// D10: a process that is alone checks for dead nodes seldom. From the moment another one comes it checks as often as both have to, so
-/// that it would notice the death of the other within two seconds.
+/// D10: a process that is alone checks for dead nodes seldom. From the moment another one comes it checks as often as both
+/// have to, so that it would notice the death of the other within two seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_was_alone_checks_often_once_another_one_has_come() {
     let Some(server) = Server::own() else { return };

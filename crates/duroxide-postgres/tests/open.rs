@@ -1,4 +1,4 @@
-//! What bad input gets when a store is opened: a typed error that says what to do, in time, and nothing is written.
+//! Bad input when a store is opened: a typed error that names the remedy, in time, and nothing is written.
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
 mod fixture;
@@ -13,7 +13,7 @@ use postgres_server::Server;
 /// More than the time limit of a connection in these tests, by far.
 const IN_TIME: Duration = Duration::from_secs(8);
 
-/// Opens a provider, which must fail in time. The message has to say what to do.
+/// Opens a provider, which must fail in time. The message has to name the remedy.
 async fn refusal(options: PostgresOptions, advice: &str) -> OpenError {
     let began = Instant::now();
     let error = PostgresProvider::open(options).await.unwrap_err();
@@ -48,7 +48,7 @@ async fn nobody_listens_there() {
     assert!(matches!(refusal(options, "check host and port").await, OpenError::Connect { .. }));
 }
 
-/// Something takes the connection and says nothing.
+/// A server accepts the connection and never answers.
 #[tokio::test]
 async fn a_silent_server() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -123,14 +123,13 @@ async fn no_connection_is_left() {
     admin.run("ALTER ROLE app CONNECTION LIMIT 0").await;
     let error = refusal(options.clone(), "a provider needs 4").await;
     assert!(matches!(error, OpenError::TooManyConnections { .. }), "{error}");
-    // What was opened before the failure is closed again, so that four are enough afterwards.
+    // Connections opened before the failure are closed again, so that four are enough afterwards.
     admin.run("ALTER ROLE app CONNECTION LIMIT 5").await;
     drop(PostgresProvider::open(options).await.unwrap());
     assert!(admin.has_schema(&schema).await);
 }
 
-/// The session connection may have an address of its own. What is wrong with it shows when the store is opened, not in a log that
-/// nobody reads.
+/// The session connection may have an address of its own. An error in it shows when the store is opened, not only in a log.
 #[tokio::test]
 async fn a_session_connection_that_cannot_be_made() {
     let Some(server) = Server::own() else { return };
@@ -221,7 +220,7 @@ async fn a_standby() {
     assert_eq!(error, OpenError::ReadOnly);
 }
 
-/// Tools look into stores that others make.
+/// Tools read stores that other programs have made.
 #[tokio::test]
 async fn a_store_that_is_only_looked_at_is_neither_made_nor_upgraded() {
     let Some(server) = postgres_server::server() else { return };

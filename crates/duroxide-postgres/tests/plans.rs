@@ -1,5 +1,4 @@
-//! What the database does for a fetch, a commit and an ack, as it says itself: plans of prepared statements, written by
-//! `auto_explain` into the server's log.
+//! The plans of the statements of a fetch, a commit and an ack, written by `auto_explain` into the server's log.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "this is a test")]
 
 mod fixture;
@@ -21,11 +20,12 @@ const FINISHED: i64 = 1_000_000;
 /// No step of a plan may touch more rows of a large table.
 const ROWS_MAX: f64 = 200.0;
 const LARGE: [&str; 4] = ["instance", "message", "execution", "history"];
-/// These are small in the tests, and nobody may read them as a whole either.
+/// These are small in the tests, and must not be read as a whole either.
 const OTHERS: [&str; 8] =
     ["activity", "ready_instance", "kv", "kv_change", "custom_status", "removal", "session", "node_lock"];
 
-/// What the copies of an instance have in place of what the original has: table, column, value. `n` counts the copies.
+/// The columns in which the copies of an instance differ from the original: table, column, value. `n` counts the
+/// copies.
 const COPIED: [(&str, &[(&str, &str)]); 4] = [
     (
         "instance",
@@ -41,7 +41,7 @@ const COPIED: [(&str, &[(&str, &str)]); 4] = [
     ("message", &[("instance", "1000000 + n"), ("number", "1000000 + n"), ("due_at", "due_at + n")]),
 ];
 
-/// Copies all rows of an instance so many times.
+/// Copies all rows of an instance this many times.
 fn copy(server: &Server, options: &PostgresOptions, id: &str, copies: i64) {
     let schema = options.schema.as_str();
     let original = format!("(SELECT number FROM {schema}.instance WHERE id = '{id}')");
@@ -121,7 +121,7 @@ fn end_of_a_node(node: &mut Node, prefix: &str, size: usize) {
     );
 }
 
-/// What happens to few instances: children, sessions, state, timers that are due, renewals, deletes.
+/// Rare operations: children, sessions, state, due timers, renewals, deletes.
 fn rare_tour(node: &mut Node, id: &str) {
     node.run(vec![start(id)]);
     let turn = node.claim(1).0;
@@ -137,7 +137,7 @@ fn rare_tour(node: &mut Node, id: &str) {
     let renewal = Op::RenewSessions { owners, extend_for: scenario::LEASE, idle_timeout: scenario::LEASE };
     node.run(vec![Op::RenewActivity { token, extend_for: scenario::LEASE }, renewal]);
     node.run(vec![ack(&work[0])]);
-    // Nobody tells that the timer is due: the database's clock decides.
+    // The database's clock decides that the timer is due.
     let mut fired = false;
     while !fired {
         for claim in node.claim(5).0 {
@@ -153,7 +153,7 @@ fn rare_tour(node: &mut Node, id: &str) {
     node.run(vec![Op::DeleteTree { instance: id.to_owned(), force: true }]);
 }
 
-/// What clients and operators ask about one instance.
+/// The reads of clients and operators about one instance.
 fn read_all(node: &mut Node, id: &str) {
     let (engine, both) = (&mut node.engine, [id.to_owned(), "nobody".to_owned()]);
     assert!(engine.status(id).unwrap().is_some() && engine.status_or_pending(id).unwrap().is_some());
@@ -183,14 +183,14 @@ fn take_intake(server: &Server, options: &PostgresOptions, id: &str) {
     node.run(vec![commit(&claimed[0], Turn::first(id).complete("done"))]);
 }
 
-/// A node that hears of what others make ready looks where the lists begin.
+/// A node that listens reads the first ready rows.
 fn look_for_first_ready(options: &PostgresOptions, name: &str) {
     let mut node = Node::open(options, 10);
     node.engine = node.engine.hearing_of_ready();
     tour(&mut node, name, 2);
 }
 
-/// The session connection of a node looks whose lock has ended.
+/// The session connection of a node checks which locks have ended.
 fn look_for_dead_nodes(server: &Server, options: &PostgresOptions) {
     let before = std::fs::read(server.log()).unwrap().len();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -206,7 +206,7 @@ fn look_for_dead_nodes(server: &Server, options: &PostgresOptions) {
     });
 }
 
-/// The plans of what happens seldom touch few rows, by indexes.
+/// The plans of rare operations touch few rows, by indexes.
 fn check_rare_plans(server: &Server, options: &PostgresOptions, node: &mut Node, name: &str) {
     let log = logged(server, || {
         rare_tour(node, &format!("{name}-rare"));
@@ -226,7 +226,7 @@ fn check_rare_plans(server: &Server, options: &PostgresOptions, node: &mut Node,
     check_steps(&log, &tables);
 }
 
-/// What the server wrote into its log while `act` ran.
+/// The lines that the server logged while `act` ran.
 fn logged(server: &Server, act: impl FnOnce()) -> String {
     let before = std::fs::read(server.log()).unwrap().len();
     act();
@@ -287,7 +287,7 @@ fn check_steps(log: &str, tables: &[&str]) {
         assert!(!step.is_whole_table, "{}", step.line);
         assert!(step.rows <= ROWS_MAX, "{}", step.line);
     }
-    // A line does not say which table its rows are of, so this is asked where queues count, too.
+    // A line does not name the table of its rows, so this is checked for the tables of queues, too.
     let removed = log.lines().filter(|line| line.contains("Rows Removed by"));
     for line in removed.filter(|_| tables.contains(&"message")) {
         let rows: f64 = line.rsplit(' ').next().unwrap().parse().unwrap();
@@ -295,8 +295,8 @@ fn check_steps(log: &str, tables: &[&str]) {
     }
 }
 
-/// A fetch reads what is due, and looks at nothing else, however much is due later. A statement that was prepared when the
-/// tables were empty gets a generic plan after five runs; that one is looked at, too.
+/// A fetch reads only due rows, however many are due later. A statement that was prepared when the tables were empty gets
+/// a generic plan after five runs; that plan is checked, too.
 #[test]
 fn timers_that_are_due_later_cost_a_fetch_nothing() {
     let Some(server) = explaining_server() else { return };

@@ -1,7 +1,7 @@
 //! A batch takes two round trips, at most three, however many operations it holds.
 //!
-//! Every tour is made once in each size to prepare its statements, which costs a round trip each first time on a connection, and is
-//! counted after that.
+//! Every tour is made once in each size to prepare its statements, which costs a round trip each first time on a connection,
+//! and is counted after that.
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
 mod fixture;
@@ -19,7 +19,7 @@ const SIZES: [usize; 3] = [1, 7, 60];
 /// Round trips of the batches of a tour, by their names.
 type Counted = Vec<(&'static str, u64)>;
 
-/// Makes a tour with batches of growing size, and checks what each batch took.
+/// Makes a tour with batches of growing size, and checks the round trips of each batch.
 fn check(at_most: u64, tour: impl Fn(&mut Node, &str, usize) -> Counted) {
     let Some(server) = postgres_server::server() else { return };
     let mut node = Node::open(&fresh_options(server), 1);
@@ -64,7 +64,7 @@ fn one_activity_from_start_to_end() {
     });
 }
 
-/// What a node wrote last it does not read again: each batch is one round trip.
+/// A node does not read the rows that it wrote last: each batch is one round trip.
 #[test]
 fn one_activity_from_start_to_end_on_a_node_that_is_alone() {
     let Some(server) = postgres_server::server() else { return };
@@ -85,7 +85,7 @@ fn one_activity_from_start_to_end_on_a_node_that_is_alone() {
             counted.push((name, trips));
             done
         };
-        // The first batch looks for what is ready.
+        // The first batch reads ready rows.
         transact("a look", Vec::new());
         let claimed = claims(transact("starts", ids.iter().map(|id| start(id)).collect()));
         assert_eq!(claimed.len(), size);
@@ -108,9 +108,10 @@ fn one_activity_from_start_to_end_on_a_node_that_is_alone() {
     }
 }
 
-/// A claim locks and reads what another node has started. Whoever has locked an instance does not read it again.
+/// A claim locks and reads instances that another node has started. The node that has locked an instance does not read
+/// it again.
 #[test]
-fn what_another_node_has_started_is_read_once() {
+fn instances_started_by_another_node_are_read_once() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
     let (mut other, mut node) = (Node::open(&options, 1), Node::open(&options, 2));
@@ -133,15 +134,15 @@ fn what_another_node_has_started_is_read_once() {
     }
 }
 
-/// An instance that waits is woken by one statement, also by a node that knows nothing of it. If it does not wait, the event
-/// goes the general way, and so do the next ones: a try costs a round trip.
+/// An instance that waits is woken by one statement, also by a node that has not cached it. If it does not wait, the event
+/// takes the general path, and so do the next ones: a try costs a round trip.
 #[test]
 fn an_event_of_a_node_that_runs_nothing() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
     let (mut node, mut sender) = (Node::open(&options, 1), Node::open(&options, 2));
     let mut woken = Vec::new();
-    // The first transaction looks into the intake, the second prepares the statement.
+    // The first transaction reads the intake, the second prepares the statement.
     for (id, at_most) in [("first", u64::MAX), ("second", 2), ("third", 1)] {
         node.run(vec![start(id)]);
         let claimed = node.claim(1).0.remove(0);
@@ -159,7 +160,7 @@ fn an_event_of_a_node_that_runs_nothing() {
     assert_eq!(node.claim(2).0[0].messages.len(), 2);
 }
 
-/// Everything that makes work also hands it over.
+/// Each transaction that makes work also claims it.
 #[test]
 fn operations_and_fetches_in_one_batch() {
     check(2, |node, prefix, size| {
@@ -272,8 +273,8 @@ fn messages_renewals_and_repeated_starts() {
     });
 }
 
-/// What a dead node held is given to others at once, however much that is, and so are its sessions: the node and its claims are found,
-/// their rows are locked, and all is written.
+/// The items of a dead node, however many, go to other nodes at once, and so do its sessions: the node and its claims are
+/// found, their rows are locked, and all is written.
 #[test]
 fn the_end_of_a_node() {
     check(3, |node, prefix, size| {

@@ -1,5 +1,5 @@
-//! The stories that every store engine tells the same way, told once with mailboxes in the working set, and once with every
-//! mailbox left to statements and with nothing prepared, as behind a pooler.
+//! The stories that every store engine must pass, run once with mailboxes in the working set, and once with every mailbox
+//! left to statements and with nothing prepared, as behind a pooler.
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
 use duroxide_postgres::{PostgresEngine, PostgresOptions, SchemaName};

@@ -1,7 +1,7 @@
 //! Encrypted connections, and passwords that are asked for.
 //!
 //! The certificates are for these tests alone: `server.pem` is for `localhost` and signed by `authority.pem`, whose key
-//! nobody has kept.
+//! was not kept.
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 #![allow(dead_code, unused_imports, reason = "some of this needs a feature")]
 
@@ -38,7 +38,7 @@ fn options_for(server: &Server, host: &str, sslmode: &str, tls: &Tls) -> Postgre
     PostgresOptions { tls: tls.clone(), ..PostgresOptions::new(&url).unwrap() }
 }
 
-/// How many connections of stores are there, and how many of them are encrypted.
+/// The number of connections of stores, and of encrypted ones.
 async fn connections(server: &Server) -> (i64, i64) {
     let sql =
         "SELECT count(*), count(*) FILTER (WHERE ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
@@ -47,7 +47,7 @@ async fn connections(server: &Server) -> (i64, i64) {
     (row.get(0), row.get(1))
 }
 
-/// What holds for every TLS library: `trusting` is told whom to trust, `system` trusts whom the system trusts.
+/// The checks for every TLS library: `trusting` gets its trusted authority, `system` uses those of the system.
 async fn check(system: Tls, trusting: fn(&[u8]) -> Result<Tls, OpenError>) {
     let Some(server) = server_with_tls() else { return };
     let trusted = trusting(AUTHORITY).unwrap();
@@ -56,7 +56,7 @@ async fn check(system: Tls, trusting: fn(&[u8]) -> Result<Tls, OpenError>) {
     {
         let store = PostgresProvider::open(options(&server, sslmode, tls)).await.unwrap();
         store.enqueue_for_orchestrator(items::start(sslmode), None).await.unwrap();
-        // The session connection is made beside the others.
+        // The session connection is made next to the others.
         while connections(&server).await.0 < 4 {
             tokio::task::yield_now().await;
         }
@@ -66,7 +66,7 @@ async fn check(system: Tls, trusting: fn(&[u8]) -> Result<Tls, OpenError>) {
             tokio::task::yield_now().await;
         }
     }
-    // Nobody listens: that is not a matter of encryption.
+    // No server listens: that error is not about encryption.
     let mut elsewhere = PostgresOptions::new("host=127.0.0.1 port=1 user=app sslmode=require").unwrap();
     elsewhere.tls = trusted.clone();
     let error = PostgresProvider::open(elsewhere).await.unwrap_err();
@@ -88,13 +88,13 @@ async fn check(system: Tls, trusting: fn(&[u8]) -> Result<Tls, OpenError>) {
 
 #[cfg(feature = "rustls")]
 #[tokio::test]
-async fn rustls_does_what_sslmode_says() {
+async fn rustls_follows_sslmode() {
     check(Tls::rustls(), Tls::rustls_trusting).await;
 }
 
 #[cfg(feature = "native-tls")]
 #[tokio::test]
-async fn the_systems_library_does_what_sslmode_says() {
+async fn the_systems_library_follows_sslmode() {
     check(Tls::native(), Tls::native_trusting).await;
 }
 
@@ -107,7 +107,7 @@ async fn without_tls_a_connection_that_requires_it_is_refused() {
     assert!(error.to_string().contains("postgres-rustls"), "{error}");
 }
 
-/// Other clients know more modes. What they mean is `require` here, and the error says so.
+/// Other clients have more modes. They correspond to `require` here, and the error says so.
 #[tokio::test]
 async fn unknown_modes_are_named() {
     for mode in ["verify-ca", "verify-full", "allow"] {

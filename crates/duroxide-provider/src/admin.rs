@@ -63,7 +63,7 @@ pub trait ProviderAdmin: Any + Send + Sync {
     /// Counts over the whole store.
     async fn get_system_metrics(&self) -> Result<SystemMetrics, ProviderError>;
 
-    /// How many instances have a queued start and no history yet; `None`, as by default, if the provider cannot tell.
+    /// How many instances have a queued start and no history yet; `None`, as by default, if the provider does not know.
     async fn count_pending_instances(&self) -> Result<Option<u64>, ProviderError> {
         Ok(None)
     }
@@ -98,8 +98,8 @@ pub trait ProviderAdmin: Any + Send + Sync {
         Ok(InstanceTree { root_id: instance.to_owned(), all_ids })
     }
 
-    /// Deletes a root instance with all its descendants. A running one needs `force`. All of it is gone at once for
-    /// everybody; its rows may be removed step by step until the call returns, and after it if the call stops.
+    /// Deletes a root instance with all its descendants. A running one needs `force`. No later read or claim finds any
+    /// of them; their rows may be removed step by step until the call returns, and after it if the call stops.
     async fn delete_instance(
         &self,
         instance: &str,
@@ -145,7 +145,7 @@ pub trait ProviderAdmin: Any + Send + Sync {
         Ok(spread)
     }
 
-    /// Messages nobody could process, oldest first.
+    /// Messages that no node could process, oldest first.
     async fn list_dead_letters(&self, limit: Option<u32>) -> Result<Vec<DeadLetter>, ProviderError> {
         let _ = limit;
         Ok(Vec::new())
@@ -163,7 +163,7 @@ pub trait ProviderAdmin: Any + Send + Sync {
         Err(ProviderError::permanent("discard_dead_letter", "dead letters are not supported"))
     }
 
-    /// The history of one execution as it is stored, undecodable events included.
+    /// The stored history of one execution, including undecodable events.
     async fn read_raw_history(
         &self,
         instance: &str,
@@ -183,20 +183,20 @@ pub trait ProviderAdmin: Any + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Ready work that none of the nodes that are there can take (see [`Provider::join_node`](crate::Provider::join_node)),
-    /// at most `limit` instances and as many activities. Empty if no node is there.
+    /// Ready work that none of the joined nodes can take (see [`Provider::join_node`](crate::Provider::join_node)), at most
+    /// `limit` instances and as many activities. Empty if no node has joined.
     async fn list_stranded_work(&self, limit: u32) -> Result<Vec<StrandedWork>, ProviderError> {
         let _ = limit;
         Ok(Vec::new())
     }
 
-    /// The nodes that have joined and not ended, and what each can do. The default body knows none.
+    /// The nodes that have joined and not ended, with their capabilities. The default body returns none.
     async fn list_nodes(&self) -> Result<Vec<JoinedNode>, ProviderError> {
         Ok(Vec::new())
     }
 
-    /// The lock, messages, activities and dead letters of one instance, bounded. `None` if the store holds nothing of it;
-    /// the default cannot tell and returns `None` too.
+    /// The lock, messages, activities and dead letters of one instance, bounded. `None`, as by default, if the store has
+    /// no row of it.
     ///
     /// People ask this of one instance after the other, so it must be cheap: ours read by index.
     async fn read_queued_work(&self, instance: &str) -> Result<Option<QueuedWork>, ProviderError> {
@@ -205,16 +205,16 @@ pub trait ProviderAdmin: Any + Send + Sync {
     }
 
     /// Counts by name, version and status, and what began and ended over time. Instances that are pending do not count. It
-    /// passes over all instances: on a large store it is costly, so call it seldom and keep the answer.
+    /// reads every instance, which is slow on a large store: call it seldom and cache the answer.
     ///
     /// The default makes two reads of each instance; ours make one statement.
     async fn summarize_instances(&self, request: &SummaryRequest) -> Result<InstanceSummary, ProviderError> {
         summary_scan::summarize(self, request).await
     }
 
-    /// What waits in the queues, by what it needs of a node.
+    /// Counts of queued items by the capability that they need of a node.
     ///
-    /// The default is a permanent error: by the plain methods nobody can tell.
+    /// The default is a permanent error: the plain methods do not show the queues.
     async fn summarize_queues(&self) -> Result<QueueSummary, ProviderError> {
         Err(ProviderError::permanent("summarize_queues", "this store cannot tell what waits in its queues"))
     }

@@ -4,12 +4,12 @@ use std::fmt;
 
 use duroxide_core::ErrorDetails;
 
-/// A failed provider call. It says what the caller may do: try again, or give up.
+/// A failed provider call. It tells the caller whether to retry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderError {
     /// The call that failed.
     pub operation: String,
-    /// What went wrong.
+    /// The message, for logs and users.
     pub message: String,
     /// Whether the same call may succeed later.
     pub retryable: bool,
@@ -53,7 +53,8 @@ impl ProviderError {
         self.retryable
     }
 
-    /// Whether the caller no longer holds the lock it acted under. This reads the error's text; a wrong guess is harmless, because the store fences every write by its token.
+    /// Whether the caller no longer holds the lock it acted under. This reads the error's text; a wrong guess is harmless,
+    /// because the store fences every write by its token.
     pub fn is_lock_lost(&self) -> bool {
         !self.retryable
             && [INVALID_LOCK_TOKEN, INSTANCE_LOCK_EXPIRED, WORK_ITEM_LOCK_LOST]

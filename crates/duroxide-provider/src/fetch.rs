@@ -22,7 +22,7 @@ pub struct Wanted {
 /// How many items a caller wants while its fetch waits. A store that lets fetches wait asks for it when it serves the
 /// fetch: slots may have become free or busy since the fetch was made.
 pub trait Demand: Debug + Send + Sync {
-    /// What is wanted now. If zero, the fetch keeps waiting.
+    /// The number of items wanted now. With zero the fetch keeps waiting.
     fn wanted(&self) -> Wanted;
 
     /// Registers a callback for when demand rises above the last answer, so that the store serves the fetch again.
@@ -54,8 +54,8 @@ pub struct OrchestrationFetch<'a> {
     pub demand: Option<Arc<dyn Demand>>,
     /// The node that claims, if it has joined; see [`Provider::join_node`](crate::Provider::join_node).
     pub node: Option<NodeId>,
-    /// Only this instance, and then whatever the filters say: to end what nobody can run. A provider that knows nodes
-    /// checks, in the transaction that claims it, that none of them can take it.
+    /// Only this instance, regardless of the filters: to end an instance that no node can run. A provider that knows
+    /// nodes checks, in the transaction of the claim, that none of them can take it.
     pub only: Option<&'a str>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> OrchestrationFetch<'a> {
         self
     }
 
-    /// Passes only what these handlers can run.
+    /// Passes only items that these handlers can run.
     #[must_use]
     pub fn with_handlers(mut self, handlers: Option<&'a HandlerCapability>) -> Self {
         self.handlers = handlers;
@@ -97,14 +97,14 @@ impl<'a> OrchestrationFetch<'a> {
         self
     }
 
-    /// Asks for what `demand` says when the fetch is served.
+    /// Reads the wanted number from `demand` when the fetch is served.
     #[must_use]
     pub fn with_demand(mut self, demand: Option<Arc<dyn Demand>>) -> Self {
         self.demand = demand;
         self
     }
 
-    /// Claims this instance and no other, whatever the filters say.
+    /// Claims only this instance, regardless of the filters.
     #[must_use]
     pub fn with_only(mut self, only: &'a str) -> Self {
         self.only = Some(only);
@@ -141,7 +141,7 @@ pub struct WorkFetch<'a> {
     pub demand: Option<Arc<dyn Demand>>,
     /// The node that claims, if it has joined; see [`Provider::join_node`](crate::Provider::join_node).
     pub node: Option<NodeId>,
-    /// Only this activity, and then whatever tags, handlers and sessions say: to end what nobody can run; see
+    /// Only this activity, regardless of tags, handlers and sessions: to end an activity that no node can run; see
     /// [`OrchestrationFetch::only`].
     pub only: Option<&'a ScheduledActivityIdentifier>,
 }
@@ -170,7 +170,7 @@ impl<'a> WorkFetch<'a> {
         self
     }
 
-    /// Passes only what these handlers can run.
+    /// Passes only items that these handlers can run.
     #[must_use]
     pub fn with_handlers(mut self, handlers: Option<&'a HandlerCapability>) -> Self {
         self.handlers = handlers;
@@ -185,14 +185,14 @@ impl<'a> WorkFetch<'a> {
         self
     }
 
-    /// Asks for what `demand` says when the fetch is served.
+    /// Reads the wanted number from `demand` when the fetch is served.
     #[must_use]
     pub fn with_demand(mut self, demand: Option<Arc<dyn Demand>>) -> Self {
         self.demand = demand;
         self
     }
 
-    /// Claims this activity and no other, whatever the filters say.
+    /// Claims only this activity, regardless of the filters.
     #[must_use]
     pub fn with_only(mut self, only: &'a ScheduledActivityIdentifier) -> Self {
         self.only = Some(only);
@@ -210,9 +210,9 @@ impl<'a> WorkFetch<'a> {
 /// One locked instance with its messages.
 #[derive(Debug, Clone)]
 pub struct OrchestrationClaim {
-    /// The instance.
+    /// The id of the instance.
     pub instance: String,
-    /// Its orchestration name.
+    /// The registered name of the orchestration.
     pub orchestration_name: String,
     /// Its handler version; `unknown` if the start asked for none.
     pub version: String,
@@ -224,16 +224,17 @@ pub struct OrchestrationClaim {
     pub lock_token: String,
     /// The highest attempt count among the messages.
     pub attempt_count: u32,
-    /// Earlier claims that ended without an answer; `None` if the provider cannot tell them from counted abandons.
+    /// Earlier claims that ended without an answer; `None` if the provider does not distinguish them from counted
+    /// abandons.
     pub losses: Option<Losses>,
-    /// Where the store stands.
+    /// The stored position of the instance.
     pub position: Option<StorePosition>,
     /// History and key-value state, if the provider read them with the claim. Otherwise
     /// [`Provider::load_execution`](crate::Provider::load_execution) reads them, and only when they are needed.
     pub loaded: Option<LoadedExecution>,
 }
 
-/// Where the store stands with an instance: what a cached execution is compared with.
+/// The stored position of an instance. A cached execution is used only if it has the same position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StorePosition {
     /// The instance row's number, never reused: an instance deleted and started again under the same id differs.
@@ -268,9 +269,10 @@ pub struct WorkClaim {
     pub claimed_before: bool,
     /// Whether it was asked to stop while an earlier claim held it; see [`ActivityStop`](crate::ActivityStop).
     pub stop_requested: bool,
-    /// Earlier claims that ended without an answer; `None` if the provider cannot tell them from counted abandons.
+    /// Earlier claims that ended without an answer; `None` if the provider does not distinguish them from counted
+    /// abandons.
     pub losses: Option<Losses>,
-    /// The number of the instance's row, as in [`StorePosition::incarnation`]; `None` if the provider cannot tell.
+    /// The number of the instance's row, as in [`StorePosition::incarnation`]; `None` if the provider does not know it.
     pub incarnation: Option<u64>,
 }
 
@@ -283,7 +285,7 @@ pub struct RenewedWorkItem {
 }
 
 impl RenewedWorkItem {
-    /// A renewal that says this.
+    /// A renewal with this answer.
     pub fn new(stop_requested: bool) -> Self {
         Self { stop_requested }
     }
@@ -313,11 +315,11 @@ impl Losses {
         Self { blamed: self.blamed.saturating_add(1), ..self }
     }
 
-    /// The counts of another claim of that node, which gets its attempt back. The first blame may have hit the wrong one,
-    /// so it counts as a loss of all; after that the killer is known.
+    /// The counts of another claim of that node, which gets its attempt back. The first blame may be wrong, so every
+    /// claim of the node counts a loss; from the second on only the blamed one does.
     #[must_use]
-    pub fn beside(self, killer: Self) -> Self {
-        self.claimed_again(killer.blamed <= 1)
+    pub fn beside(self, blamed: Self) -> Self {
+        self.claimed_again(blamed.blamed <= 1)
     }
 }
 

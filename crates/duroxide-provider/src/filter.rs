@@ -155,11 +155,11 @@ pub struct HandlerCapability {
 /// A version as a pinned execution stores it: pre-release and build parts do not count (semantics 17.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct VersionTriple {
-    /// Major.
+    /// The major version.
     pub major: u64,
-    /// Minor.
+    /// The minor version.
     pub minor: u64,
-    /// Patch.
+    /// The patch version.
     pub patch: u64,
 }
 
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tag_filters_match_what_they_say() {
+    fn tag_filters_match_their_tags() {
         let gpu = TagFilter::tags(["gpu"]);
         let both = TagFilter::default_and(["gpu"]);
         assert!(gpu.matches(Some("gpu")) && !gpu.matches(None) && !gpu.matches(Some("cpu")));

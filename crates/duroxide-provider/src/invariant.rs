@@ -1,8 +1,8 @@
 //! The named guarantees, checked over a snapshot of a store.
 //!
-//! Tests, simulators, chaos runs and operators use the same code: [`check`] takes the whole content of any store
-//! and returns what is wrong with it. Each check is a function named after its invariant. What only shows over time
-//! (fencing, atomicity, order, liveness) is not here.
+//! Tests, simulators, chaos runs and operators use the same code: [`check`] takes the whole content of any store and
+//! returns its violations. Each check is a function named after its invariant. Properties that one content cannot show
+//! (fencing, atomicity, order, liveness) are not checked here.
 
 mod attempts;
 mod family;
@@ -24,7 +24,7 @@ pub struct Violation {
     pub invariant: &'static str,
     /// The instance it shows at.
     pub instance: String,
-    /// What was found.
+    /// The violation in words.
     pub detail: String,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for Violation {
 /// Everything that is wrong with a store. Costs time linear in its size.
 ///
 /// An execution with an event that cannot be decoded is checked up to that event only: a corrupt row stops its own
-/// instance, and nothing else is said of it.
+/// instance, and is not itself a violation.
 pub fn check(snapshot: &StoreSnapshot) -> Vec<Violation> {
     let view = View::new(snapshot);
     let mut found = Violations::default();

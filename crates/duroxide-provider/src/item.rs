@@ -1,4 +1,4 @@
-//! What a fetch of an instance returns, and what a round says besides its events.
+//! The answer to a fetch of an instance, and the parts of a round besides its events.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -8,9 +8,9 @@ use semver::Version;
 /// One instance's locked messages, with everything needed to run a turn on them.
 #[derive(Debug, Clone)]
 pub struct OrchestrationItem {
-    /// The instance.
+    /// The id of the instance.
     pub instance: String,
-    /// Its orchestration name.
+    /// The registered name of the orchestration.
     pub orchestration_name: String,
     /// Its current execution.
     pub execution_id: u64,
@@ -26,7 +26,7 @@ pub struct OrchestrationItem {
     pub kv_snapshot: HashMap<String, KvEntry>,
 }
 
-/// What a round says of its execution, beside the events.
+/// The columns of an execution that a round writes besides the events.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutionMetadata {
     /// `Completed`, `Failed`, `ContinuedAsNew`, or `None` while it runs.
@@ -48,27 +48,27 @@ pub struct ExecutionMetadata {
 
 /// Asks an activity of the round's execution to stop, and to deliver its outcome.
 ///
-/// If nobody holds the activity's lock, its row is deleted and one of the two messages is queued instead, in the round's
-/// transaction. If somebody does, the row keeps the request: the holder is told by the next
-/// [`renew_work_item`](crate::Provider::renew_work_item), and whoever claims the row after the lock ended by
-/// [`WorkClaim::stop_requested`](crate::WorkClaim::stop_requested). A row that does not exist is no error: its completion
-/// is on its way.
+/// Without a lock, the row of the activity is deleted and one of the two messages is queued instead, in the round's
+/// transaction. With a lock, the row keeps the request: the holder learns of it from its next
+/// [`renew_work_item`](crate::Provider::renew_work_item), a later claim from
+/// [`WorkClaim::stop_requested`](crate::WorkClaim::stop_requested). A missing row is no error: its completion is already
+/// queued.
 #[derive(Debug, Clone)]
 pub struct ActivityStop {
     /// The event id of the schedule.
     pub activity_id: u64,
-    /// Queued if nobody ever claimed the activity.
+    /// Queued if the activity was never claimed.
     pub never_started: WorkItem,
-    /// Queued if somebody claimed it and gave it back, or lost it.
+    /// Queued if an earlier claim was abandoned or lost.
     pub interrupted: WorkItem,
 }
 
-/// An activity by what scheduled it.
+/// Identifies an activity by the event that scheduled it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduledActivityIdentifier {
-    /// The instance.
+    /// The id of the instance.
     pub instance: String,
-    /// Its execution.
+    /// The number of the execution, from 1.
     pub execution_id: u64,
     /// The event id of the schedule.
     pub activity_id: u64,
@@ -77,7 +77,7 @@ pub struct ScheduledActivityIdentifier {
 /// How a worker takes session activities.
 #[derive(Debug, Clone)]
 pub struct SessionFetchConfig {
-    /// Who owns the sessions it claims.
+    /// The owner of the sessions that the fetch claims.
     pub owner_id: String,
     /// For how long a claimed session is leased.
     pub lock_timeout: Duration,

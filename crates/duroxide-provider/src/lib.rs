@@ -1,7 +1,7 @@
 //! The storage contract of duroxide.
 //!
-//! * [`Provider`] and [`ProviderAdmin`]: what the runtime and the client ask of a store. A third party implements
-//!   these.
+//! * [`Provider`] and [`ProviderAdmin`]: the interface of a store for the runtime and the client. A third party
+//!   implements these.
 //! * [`store`]: the synchronous [`store::StoreEngine`] behind our own providers, with the prepared rows it takes.
 //! * [`rules`]: every rule of storage, over the rows of any store.
 //! * [`memory`]: a store engine of ordered maps under these rules.
@@ -20,10 +20,10 @@ pub mod invariant;
 mod item;
 #[cfg(any(test, feature = "layers"))]
 pub mod layers {
-    //! Store engines and providers around others, of which a test changes what it wants to, behind the feature `layers`.
+    //! Store engines and providers around others, whose methods a test overrides, behind the feature `layers`.
     //!
-    //! * [`EngineLayer`]: stands between a store and its engine.
-    //! * [`intercept`]: stands between a runtime and its store.
+    //! * [`EngineLayer`]: a layer between a store and its engine.
+    //! * [`intercept`]: a layer between a runtime and its store.
 
     mod engine_layer;
     pub mod intercept;

@@ -1,4 +1,4 @@
-//! What the management calls return and take.
+//! Arguments and results of the management calls.
 
 mod dead_letter;
 mod instance_query;
@@ -17,16 +17,16 @@ pub(crate) use self::{instance_query::scan, summary::scan as summary_scan};
 
 use serde::Serialize;
 
-/// An instance.
+/// The management record of an instance.
 #[derive(Debug, Clone, Serialize)]
 pub struct InstanceInfo {
-    /// Its id.
+    /// The id, unique among all instances of the store.
     pub instance_id: String,
-    /// Its orchestration name.
+    /// The registered name of the orchestration.
     pub orchestration_name: String,
     /// The handler version of the current execution.
     pub orchestration_version: String,
-    /// The current execution.
+    /// The number of the current execution, from 1.
     pub current_execution_id: u64,
     /// The current execution's status.
     pub status: String,
@@ -40,14 +40,14 @@ pub struct InstanceInfo {
     pub parent_instance_id: Option<String>,
 }
 
-/// An execution.
+/// The management record of an execution.
 #[derive(Debug, Clone, Serialize)]
 pub struct ExecutionInfo {
     /// Its number.
     pub execution_id: u64,
-    /// Its status.
+    /// `Running`, `Completed`, `Failed` or `ContinuedAsNew`.
     pub status: String,
-    /// Its output.
+    /// The result or the error; `None` while it runs.
     pub output: Option<String>,
     /// When it began, in milliseconds since the epoch.
     pub started_at: u64,
@@ -60,9 +60,9 @@ pub struct ExecutionInfo {
 /// Counts over the whole store.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct SystemMetrics {
-    /// Instances.
+    /// The number of instances.
     pub total_instances: u64,
-    /// Executions.
+    /// The number of executions.
     pub total_executions: u64,
     /// Instances whose current execution runs.
     pub running_instances: u64,
@@ -70,7 +70,7 @@ pub struct SystemMetrics {
     pub completed_instances: u64,
     /// Instances whose current execution failed.
     pub failed_instances: u64,
-    /// Events.
+    /// The number of events.
     pub total_events: u64,
 }
 
@@ -81,7 +81,7 @@ pub struct QueueDepths {
     pub orchestrator_queue: usize,
     /// Activities.
     pub worker_queue: usize,
-    /// Always 0: timers stand in the orchestrator queue.
+    /// Always 0: timers are in the orchestrator queue.
     pub timer_queue: usize,
 }
 
@@ -105,20 +105,20 @@ pub struct PruneOptions {
     pub completed_before: Option<u64>,
 }
 
-/// What a delete removed.
+/// Counts of the rows that a delete removed.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct DeleteInstanceResult {
-    /// Instances.
+    /// The number of instances.
     pub instances_deleted: u64,
-    /// Executions.
+    /// The number of executions.
     pub executions_deleted: u64,
-    /// Events.
+    /// The number of events.
     pub events_deleted: u64,
     /// Queue rows.
     pub queue_messages_deleted: u64,
 }
 
-/// What a prune removed.
+/// Counts of the rows that a prune removed.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct PruneResult {
     /// Instances visited.
@@ -134,7 +134,7 @@ pub struct PruneResult {
 pub struct InstanceTree {
     /// The instance asked for.
     pub root_id: String,
-    /// It and its descendants; the root comes first.
+    /// The root and its descendants; the root comes first.
     pub all_ids: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! A store in memory: rows in ordered maps, under the [rules](crate::rules) that every store keeps.
 //!
-//! The maps have the indexes that a database would have: a claim looks only at the first rows of each route or lane
-//! that passes its filter, a promotion only at rows that are due, and every other operation finds its row by key.
+//! The maps have the indexes that a database would have: a claim reads only the first rows of each route or lane that
+//! passes its filter, a promotion only due rows, and every other operation finds its row by key.
 
 mod changes;
 mod reads;
@@ -30,7 +30,7 @@ impl MemoryEngine {
         Self { rules: Rules::new(MemoryTables::default(), options) }
     }
 
-    /// The rules, for whoever runs a transaction in steps.
+    /// The rules, to run a transaction in steps.
     pub fn rules(&mut self) -> &mut Rules<MemoryTables> {
         &mut self.rules
     }

@@ -1,4 +1,4 @@
-//! Nodes: who takes work from a store, what each of them can do, and whether it is still there.
+//! Nodes: processes that claim work from a store, with their capabilities and heartbeats.
 
 mod short_name;
 
@@ -25,18 +25,18 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// What a node says of itself when it joins.
+/// The announcement of a node when it joins.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeAnnouncement {
     /// Its name, which no other node has.
     pub name: String,
     /// The owners of sessions that end with it. A name that survives a restart is not among them.
     pub session_owners: Vec<String>,
-    /// What it can do.
+    /// The handlers, versions and tags of the node.
     pub capability: NodeCapability,
 }
 
-/// What a node can do. Stored as JSON beside the node, so that others can tell what nobody can do.
+/// The handlers, versions and tags of a node. Stored as JSON, so that other nodes can find work that no node can run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NodeCapability {
     /// The pinned versions it replays; none if it runs no orchestrations.
@@ -47,10 +47,10 @@ pub struct NodeCapability {
     pub activities: BTreeSet<String>,
     /// The tags it takes activities of; [`TagFilter::None`] if it runs none.
     pub tags: TagFilter,
-    /// Whether it asks only for what it has registered. One that does not takes everything else too, and gives it
+    /// Whether the node fetches only items that it has registered. If not, it takes other items too, and gives them
     /// back.
     pub asks_for_registered_only: bool,
-    /// How often it fetches a message or an activity before that is poison. Nodes of earlier releases do not say it.
+    /// The number of attempts after which an item is poison. `None` for nodes of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
 }
@@ -60,33 +60,33 @@ pub struct NodeCapability {
 pub struct JoinedNode {
     /// Its name, which no other node has.
     pub name: String,
-    /// What it can do. `None` if that cannot be read: a later release may say it in another way.
+    /// The handlers, versions and tags of the node. `None` if they cannot be read: a later release may store them in
+    /// another form.
     pub capability: Option<NodeCapability>,
     /// When it joined.
     pub started_at_ms: u64,
-    /// When it last said that it is there.
+    /// The time of the last heartbeat.
     pub seen_at_ms: u64,
 }
 
 impl JoinedNode {
-    /// How long a node counts as there that has not said so. It is longer than a short stop of its process.
+    /// How long a node counts as alive after its last heartbeat. Longer than a short suspension of its process.
     pub const THERE_FOR: Duration = Duration::from_secs(60);
 
-    /// Whether it has said not long ago that it is there.
+    /// Whether the last heartbeat is recent.
     pub fn is_there(&self, now_ms: u64) -> bool {
         u128::from(now_ms.saturating_sub(self.seen_at_ms)) < Self::THERE_FOR.as_millis()
     }
 }
 
-/// A node's place in a store. Dropping it says that the node is gone: whatever it still holds is free for others,
-/// its attempts counted.
+/// The membership of a node. Dropping it ends the node: its locks are released, their attempts counted.
 pub trait NodeMembership: fmt::Debug + Send + Sync {
     /// The number under which the node's fetches claim.
     fn node(&self) -> NodeId;
 
-    /// Notes which claim is just starting to run user code, or that none is. Whoever takes over the work of a node whose
-    /// process has ended reads the note and knows which claim ended it. So the note must survive the death of the process;
-    /// it need not survive a loss of power. The call must be cheap, and may be made on any thread.
+    /// Notes which claim is about to run user code, or that none is. A takeover after the end of the process reads the
+    /// note, to know which claim ended it. So the note must survive the death of the process; it need not survive a loss
+    /// of power. The call must be cheap, and may be made on any thread.
     ///
     /// The default notes nothing.
     fn note_starting(&self, claim: Option<&ClaimToken>) {

@@ -1,4 +1,4 @@
-//! [`Provider`]: what a store must do for the runtime and the client.
+//! [`Provider`]: the interface of a store for the runtime and the client.
 
 mod delegate;
 mod layer;
@@ -21,13 +21,12 @@ use crate::{
 
 /// Durable storage and queues for instances.
 ///
-/// A provider stores and queues. It never makes event ids or execution ids and never looks into user payloads;
-/// of all events it looks only at `CustomStatusUpdated` and the `KeyValue*` kinds.
+/// A provider stores and queues. It never makes event ids or execution ids and never reads user payloads; of all events it
+/// decodes only `CustomStatusUpdated` and the `KeyValue*` kinds.
 ///
 /// Methods with a default body exist for speed. Each default calls the plain methods of `self`, one for one, so a provider
-/// written for the plain contract works, and a wrapper that overrides only plain methods sees every call.
-///
-/// Every method also stands in the list of `provider/methods.rs`, of which the providers in front of others are made.
+/// written for the plain contract works, and a wrapper that overrides only plain methods sees every call. `provider/methods.rs`
+/// lists every method, too.
 #[async_trait]
 pub trait Provider: Any + Send + Sync {
     /// A short name for logs.
@@ -47,9 +46,9 @@ pub trait Provider: Any + Send + Sync {
 
     // ---- orchestrations -------------------------------------------------------------------------------------
 
-    /// Locks the instance with the oldest visible message that passes the filter, in the order: candidate,
-    /// filter, lock, load. All its visible messages are locked under one fresh token and each attempt count is
-    /// raised in the same committed step, before history is loaded; the highest count is returned.
+    /// Locks the instance with the oldest visible message that passes the filter, in the order: candidate, filter, lock, load.
+    /// All its visible messages are locked under one fresh token and each attempt count is raised in the same committed step,
+    /// before history is loaded; the highest count is returned.
     ///
     /// Waits for work up to `poll_timeout`. A future that is dropped locks nothing from then on.
     async fn fetch_orchestration_item(
@@ -59,8 +58,8 @@ pub trait Provider: Any + Send + Sync {
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError>;
 
-    /// Commits a turn in one transaction, all or nothing, and releases the lock. Permanent errors
-    /// `Invalid lock token` and `Instance lock expired` say that nothing was written.
+    /// Commits a turn in one transaction, all or nothing, and releases the lock. After the permanent errors `Invalid lock token`
+    /// and `Instance lock expired` nothing was written.
     #[expect(clippy::too_many_arguments, reason = "the published contract; commit_round takes a struct")]
     async fn ack_orchestration_item(
         &self,
@@ -73,8 +72,7 @@ pub trait Provider: Any + Send + Sync {
         cancelled_activities: Vec<ScheduledActivityIdentifier>,
     ) -> Result<(), ProviderError>;
 
-    /// Gives a lock back. The messages it held become visible after `delay`; with `ignore_attempt` the attempt
-    /// is taken back.
+    /// Gives a lock back. The messages it held become visible after `delay`; with `ignore_attempt` the attempt is taken back.
     async fn abandon_orchestration_item(
         &self,
         lock_token: &str,
@@ -121,8 +119,8 @@ pub trait Provider: Any + Send + Sync {
         delay: Option<Duration>,
     ) -> Result<(), ProviderError>;
 
-    /// Locks the lowest visible activity that matches tag and session and raises its attempt count. Claims or
-    /// refreshes the session in the same transaction. `session: None` returns only activities without one.
+    /// Locks the lowest visible activity that matches tag and session and raises its attempt count. Claims or refreshes the
+    /// session in the same transaction. `session: None` returns only activities without one.
     async fn fetch_work_item(
         &self,
         lock_timeout: Duration,
@@ -178,14 +176,14 @@ pub trait Provider: Any + Send + Sync {
 
     // ---- with default bodies --------------------------------------------------------------------------------
 
-    /// Commits a round. The default stores it by [`Self::ack_orchestration_item`]: `next_execution` becomes one
-    /// more orchestrator item, its `start`, and `cancelled_timers` are ignored.
+    /// Commits a round. The default stores it by [`Self::ack_orchestration_item`]: `next_execution` becomes one more orchestrator
+    /// item, its `start`, and `cancelled_timers` are ignored.
     async fn commit_round(&self, lock_token: &str, round: Round) -> Result<(), ProviderError> {
         ack_round(self, lock_token, round).await
     }
 
-    /// Commits a round that the caller keeps, to try again if this fails: what the runtime calls. The default makes a
-    /// copy for [`Self::commit_round`]; a provider that only reads the round needs none.
+    /// Commits a round that the caller keeps, to try again if this fails. The runtime calls this method. The default makes a copy
+    /// for [`Self::commit_round`]; a provider that only reads the round needs none.
     async fn commit_round_ref(&self, lock_token: &str, round: &Round) -> Result<(), ProviderError> {
         self.commit_round(lock_token, round.clone()).await
     }
@@ -195,8 +193,8 @@ pub trait Provider: Any + Send + Sync {
         false
     }
 
-    /// Whether the two batch fetches below return more than one item. If not, the runtime keeps one plain fetch
-    /// in flight per free slot.
+    /// Whether the two batch fetches below return more than one item. If not, the runtime keeps one plain fetch in flight per
+    /// free slot.
     fn serves_batches(&self) -> bool {
         false
     }
@@ -240,7 +238,7 @@ pub trait Provider: Any + Send + Sync {
             .collect())
     }
 
-    /// Like [`Self::renew_work_item_lock`], and says whether the activity was asked to stop. The default cannot tell.
+    /// Like [`Self::renew_work_item_lock`], and returns whether the activity was asked to stop. The default does not know it.
     async fn renew_work_item(
         &self,
         token: &str,
@@ -250,8 +248,8 @@ pub trait Provider: Any + Send + Sync {
         Ok(RenewedWorkItem::default())
     }
 
-    /// The status of an instance; `None` for an unknown one. The default reads the history; ours read one row and
-    /// at most one event.
+    /// The status of an instance; `None` for an unknown one. The default reads the history; ours read one row and at most one
+    /// event.
     async fn read_status(&self, instance: &str) -> Result<Option<StatusSnapshot>, ProviderError> {
         let mut history = self.read(instance).await?;
         let Some(last) = history.pop() else { return Ok(None) };
@@ -265,13 +263,13 @@ pub trait Provider: Any + Send + Sync {
         }))
     }
 
-    /// Like [`Self::read_status`], but an instance also exists, as running, while its start is queued: what
-    /// clients are shown of a start that was accepted. The default knows nothing of queued starts.
+    /// Like [`Self::read_status`], but an instance also exists, as running, while its start is queued: clients see an accepted
+    /// start this way. The default ignores queued starts.
     async fn read_status_or_pending(&self, instance: &str) -> Result<Option<StatusSnapshot>, ProviderError> {
         self.read_status(instance).await
     }
 
-    /// What an instance is; `None` for an unknown one. The default reads the history.
+    /// Name, version and parent of an instance; `None` if it is unknown. The default reads the history.
     async fn read_descriptor(
         &self,
         instance: &str,
@@ -280,14 +278,14 @@ pub trait Provider: Any + Send + Sync {
         Ok(history.into_iter().next().and_then(descriptor_of))
     }
 
-    /// The last stored event of an execution, without decoding it; `None` if the provider cannot tell.
+    /// The last stored event of an execution, without decoding it; `None` if the provider does not know it.
     async fn last_event_id(&self, instance: &str, execution_id: u64) -> Result<Option<u64>, ProviderError> {
         let _ = (instance, execution_id);
         Ok(None)
     }
 
     /// Whether at least this many messages from clients (events, queue messages, cancellations) wait for an instance, known or
-    /// not, or were taken by a turn that is not committed; `None` if the provider cannot tell.
+    /// not, or were taken by a turn that is not committed; `None` if the provider does not count them.
     async fn mailbox_holds(&self, instance: &str, at_least: u64) -> Result<Option<bool>, ProviderError> {
         let _ = (instance, at_least);
         Ok(None)
@@ -303,11 +301,10 @@ pub trait Provider: Any + Send + Sync {
         Ok(!is_full)
     }
 
-    /// Queues a start, visible at once, unless the instance exists or another start of it is queued, and tells which. Of
-    /// several calls at the same time exactly one is told [`StartOutcome::Created`]. Messages that wait for an instance
-    /// without a start do not make it exist. Starts are compared by name and plain input: each call may come from another
-    /// trace, so compare inputs by [`TracedInput::plain`](duroxide_core::TracedInput::plain). The default is a permanent error:
-    /// by the plain methods no answer would be certain.
+    /// Queues a start, visible at once, unless the instance exists or another start of it is queued, and returns which. Of
+    /// several calls at the same time exactly one gets [`StartOutcome::Created`]. Messages that wait for an instance without a
+    /// start do not make it exist. Starts are compared by name and plain input: each call may come from another trace, so compare
+    /// inputs by [`TracedInput::plain`](duroxide_core::TracedInput::plain). The default is a permanent error, to avoid a race.
     async fn start_if_new(&self, start: WorkItem) -> Result<StartOutcome, ProviderError> {
         let _ = start;
         Err(ProviderError::permanent("start_if_new", "this store cannot tell whether a start is new"))
@@ -319,17 +316,15 @@ pub trait Provider: Any + Send + Sync {
         self.abandon_work_item(token, Some(Duration::from_secs(60)), false).await
     }
 
-    /// Told once at runtime start: how often an undecodable row is fetched before it becomes a dead letter.
+    /// Called once when a runtime starts: the number of fetches after which an undecodable row becomes a dead letter.
     fn set_max_attempts(&self, max_attempts: u32) {
         let _ = max_attempts;
     }
 
-    /// Announces a node that is about to take work. What it claims under its number ([`OrchestrationFetch::node`],
-    /// [`WorkFetch::node`]) is free for others as soon as the node is plainly gone: its membership was dropped, or its
-    /// process has ended. A process that is only stopped keeps its leases. Until the membership is dropped the provider
-    /// keeps the announcement fresh.
-    ///
-    /// `None` if the provider knows no nodes; then leases alone decide.
+    /// Announces a node that is about to take work. Its claims ([`OrchestrationFetch::node`], [`WorkFetch::node`]) are released
+    /// as soon as the node has certainly ended: its membership was dropped, or its process is dead. A process that is only
+    /// suspended keeps its leases. Until the membership is dropped the provider sends the heartbeats. `None` if the provider
+    /// records no nodes; then only leases end.
     async fn join_node(
         &self,
         announcement: &NodeAnnouncement,
@@ -338,14 +333,13 @@ pub trait Provider: Any + Send + Sync {
         Ok(None)
     }
 
-    /// Watches an instance. `None` if the provider cannot tell; then the client polls.
+    /// Watches an instance. `None` if the provider has no watches; then the client polls.
     fn watch(&self, instance: &str) -> Option<Box<dyn InstanceWatch>> {
         let _ = instance;
         None
     }
 
-    /// The clock that decides when timers are due, if that is not the clock of this machine. Nodes take the times from it that
-    /// they record.
+    /// The clock that decides when timers are due, if not this machine's. Nodes record its times.
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         None
     }

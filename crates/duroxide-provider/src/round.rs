@@ -11,7 +11,7 @@ pub struct Round {
     pub execution_id: u64,
     /// Events to append.
     pub history_delta: Vec<Event>,
-    /// Activities to hand out.
+    /// Activities to enqueue.
     pub worker_items: Vec<WorkItem>,
     /// Messages to instances, this one included.
     pub orchestrator_items: Vec<WorkItem>,
@@ -32,7 +32,7 @@ pub struct NextExecution {
     pub execution_id: u64,
     /// Its first events.
     pub history_delta: Vec<Event>,
-    /// Activities to hand out.
+    /// Activities to enqueue.
     pub worker_items: Vec<WorkItem>,
     /// Messages to instances; holds the wake-up.
     pub orchestrator_items: Vec<WorkItem>,
@@ -42,12 +42,12 @@ pub struct NextExecution {
     pub start: WorkItem,
 }
 
-/// A timer by what created it.
+/// Identifies a timer by the event that created it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduledTimerIdentifier {
-    /// The instance.
+    /// The id of the instance.
     pub instance: String,
-    /// Its execution.
+    /// The number of the execution, from 1.
     pub execution_id: u64,
     /// The event id of the schedule.
     pub timer_id: u64,

@@ -1,30 +1,30 @@
 //! Every rule of storage, once, over rows.
 //!
 //! [`Rules`] carries out operations and claims on a set of [`Tables`]. The rules know no SQL, no cache and no clock; the
-//! tables know no rule. What the rules promise, whatever the tables:
+//! tables know no rule. The rules promise, on every set of tables:
 //!
 //! * **Mailbox.** A message or an activity for an id that has no row makes one without a name. An instance is *known*
-//!   if it has a name or history. A mailbox that holds nothing any more goes away.
-//!   A client may ask that its message is queued only while fewer than so many messages of clients wait in the mailbox.
-//! * **Ready.** An instance is ready if no live lock holds it, a message is visible and, while it is not known, a
-//!   start is visible. It gets the next number when it becomes ready and keeps it until it is claimed; claims take
-//!   the lowest. What is still ready after a commit, an abandon or the end of a lease gets a new number, so it goes
-//!   to the back. Rows that become due in one `promote` get their numbers in the order of (time due, row).
+//!   if it has a name or history. An empty mailbox is deleted. A client may limit the messages: its own is queued only
+//!   while fewer than this many messages of clients wait in the mailbox.
+//! * **Ready.** An instance is ready if no live lock holds it, a message is visible and, while it is not known, a start
+//!   is visible. It gets the next number when it becomes ready and keeps it until it is claimed; claims take the
+//!   lowest. An instance that is still ready after a commit, an abandon or the end of a lease gets a new number, so it
+//!   goes to the back. Rows that become due in one `promote` get their numbers in the order of (time due, row).
 //! * **Batch.** Visible messages are selected in the order (due time, number), in which everything that is visible at
-//!   once is due at 0. A queue message waits behind an older hidden one of its instance. A bounded claim looks at
+//!   once is due at 0. A queue message waits behind an older hidden one of its instance. A bounded claim reads
 //!   [`CLAIM_MESSAGES_MAX`](crate::store::bounds::CLAIM_MESSAGES_MAX) rows or
 //!   [`CLAIM_BYTES_MAX`](crate::store::bounds::CLAIM_BYTES_MAX) bytes (at least one row), and beyond that adds the first
-//!   visible start and the first visible `ContinueAsNew`. What was selected is delivered in the order in which it became
-//!   visible: [`sort_for_delivery`](crate::store::sort_for_delivery). An abandon changes neither order.
+//!   visible start and the first visible `ContinueAsNew`. The selected messages are delivered in the order in which they
+//!   became visible: [`sort_for_delivery`](crate::store::sort_for_delivery). An abandon changes neither order.
 //! * **Shares.** Where several processes claim, the claims of a transaction take a third of the instances that it begins, those
-//!   with the lowest numbers, and at least one. Later transactions of any process take the others.
+//!   with the lowest numbers, and at least one. Later transactions of any process take the rest.
 //! * **Undecodable rows** are counted, hidden and left out; they count towards the bounds of a claim. If nothing is
 //!   left, or an unknown instance is left without its start, the instance is not locked and no other row of it is
-//!   counted, and the claim goes on with what is visible behind them. A hidden row that cannot be decoded holds no queue
-//!   message back.
+//!   counted, and the claim goes on with the visible rows behind them. A hidden row that cannot be decoded holds no
+//!   queue message back.
 //! * **Suspect.** A counted abandon makes an instance suspect, and so does a lease that ended, until a commit under it
 //!   is served after all; a commit that leaves no attempted message makes it healthy again.
-//! * **Leases.** A lease is live while `now < until`. Commit, ack and renewal check it at the time they were handed in;
+//! * **Leases.** A lease is live while `now < until`. Commit, ack and renewal check it at the time they were submitted;
 //!   an abandon needs only the token. A lock whose lease ended keeps its token until the next claim. If the clock was
 //!   set back, no lease lasts longer than its length from now; if it was set forward, leases move along with it.
 //! * **Times.** A delayed message is due at `now + delay`, rounded up to milliseconds. Hidden rows and leases keep
@@ -34,21 +34,21 @@
 //! * **Orphans.** Each message of an unknown instance without a queued start becomes a dead letter `orphan_message_ttl`
 //!   after it was enqueued or due, whichever is later; the messages of a mailbox of only
 //!   queue messages become dead letters at the next claim, oldest first.
-//! * **Route.** The handler filter looks at the instance's name and version; before the instance is known, or when its
-//!   execution continued as new and a `ContinueAsNew` is queued, at what that start asks for.
+//! * **Route.** The handler filter compares the instance's name and version; before the instance is known, or when its
+//!   execution continued as new and a `ContinueAsNew` is queued, those of that start.
 //! * **Nodes** are numbered from 1 and never reuse a number; one that joins again under its name keeps it. A claim notes
-//!   the node of its fetch, or none. A node that ends leaves its live leases ended as of now, in the order of their
-//!   rows: suspect, and ready if they have something to do. If one of its claims is to blame, that one keeps its lease and
-//!   the others are abandoned, their attempt taken back.
+//!   the node of its fetch, or none. A node that ends leaves its live leases ended as of now, in the order of their rows:
+//!   suspect, and ready if they have visible messages. If one of its claims is to blame, that one keeps its lease and the
+//!   others are abandoned, their attempt taken back.
 //! * **Losses.** A claim that finds the lock of an earlier one counts it as lost; an abandon leaves the counts as they are,
 //!   and the commit that makes an instance healthy sets them to zero.
 //! * **Early turns.** A claim may be handed over before its transaction is committed if every message in it was sent in the same
 //!   transaction by the ack of an activity's first attempt, whose claim is stored: if the process dies, that claim is lost and
 //!   counted. Where turns run early, the result of an activity that was lost before therefore begins with one attempt. The
-//!   transaction has no round of the instance: until that is committed, its execution is not there.
+//!   transaction has no round of the instance: until that is committed, its execution does not exist.
 //! * **Dead letters** are numbered from 1 and never reuse a number. A retried one is read again from its payload; if
 //!   that cannot be decoded it keeps its kind.
-//! * **Deleting** counts messages and activities as queue rows. Unknown ids in a list are passed over. An instance that
+//! * **Deleting** counts messages and activities as queue rows. Unknown ids in a list are ignored. An instance that
 //!   waits for its successor counts as running. Bulk calls visit instances in the order of their rows. An operation that
 //!   deletes or prunes may leave rows to remove, but nothing that any read, claim or commit finds.
 
@@ -108,7 +108,7 @@ pub struct Rules<T> {
     promoted_at: Timestamp,
     /// `promoted_at` as of the last commit, for a rollback.
     promoted_before: Timestamp,
-    /// Whether leases that a clock set back made too long have been looked for since the store was opened.
+    /// Whether leases that are too long, after the clock was set back, were searched since the store was opened.
     leases_checked: bool,
     /// Whether turns run early.
     early_turns: bool,
@@ -160,12 +160,12 @@ impl<T> Rules<T> {
         }
     }
 
-    /// The tables.
+    /// The tables that the rules work on.
     pub fn tables(&self) -> &T {
         &self.tables
     }
 
-    /// The tables.
+    /// The tables that the rules work on.
     pub fn tables_mut(&mut self) -> &mut T {
         &mut self.tables
     }
@@ -201,8 +201,8 @@ impl<T> Rules<T> {
 }
 
 impl<T: Tables> Rules<T> {
-    /// The transaction has ended: its tables committed it themselves, together with something else. Leases have been checked
-    /// by now, and not earlier: a rollback undoes what the check has shortened.
+    /// The tables have committed the transaction themselves, together with other writes. Leases have been checked by now,
+    /// and not earlier: a rollback undoes what the check has shortened.
     pub fn committed(&mut self) {
         self.leases_checked = true;
     }
@@ -220,7 +220,7 @@ impl<T: Tables> TransactionSteps for Rules<T> {
     fn begin(&mut self, now: Timestamp) -> Rows<()> {
         self.tables.begin()?;
         self.now = now;
-        // Under a clock that was set back, sessions end again whose end was noticed before.
+        // After the clock was set back, a session that had ended may be live again: it ends a second time.
         self.promoted_at = self.promoted_at.min(now);
         self.promoted_before = self.promoted_at;
         self.early_messages.clear();
@@ -243,7 +243,7 @@ impl<T: Tables> TransactionSteps for Rules<T> {
         self.promoted_at = self.promoted_before;
     }
 
-    /// Removes rows of deleted instances that nobody removes, too.
+    /// Promotes due rows, and removes rows of deleted instances whose removal has stopped.
     fn promote(&mut self) -> Rows<Vec<DeadLetterNote>> {
         self.promoted_at = self.now;
         self.remove_due_rows()?;

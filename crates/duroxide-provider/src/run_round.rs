@@ -102,7 +102,7 @@ impl OpenRound {
     /// whole batch, and it takes effect only with the commit.
     ///
     /// # Errors
-    /// If the token is not the one that the round is committed under.
+    /// If the round is committed under another token.
     pub fn ack(&mut self, token: &str) -> Result<(), ProviderError> {
         if token != self.lock_token {
             return Err(refused("the token belongs to another lock"));

@@ -1,6 +1,6 @@
-//! [`StartOutcome`]: what `start_if_new` found.
+//! [`StartOutcome`]: the answer of `start_if_new`.
 
-/// What a start found, told by [`Provider::start_if_new`](crate::Provider::start_if_new).
+/// Whether an instance existed before a start: the answer of [`Provider::start_if_new`](crate::Provider::start_if_new).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartOutcome {
     /// The instance did not exist. This call created it: its start is queued.

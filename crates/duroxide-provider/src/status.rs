@@ -9,7 +9,7 @@ pub struct StatusSnapshot {
     pub execution_id: u64,
     /// Its Completed or Failed event; `None` while the instance runs, also between two executions.
     pub terminal_event: Option<Event>,
-    /// The custom status.
+    /// The custom status, if the code has set one.
     pub custom_status: Option<String>,
     /// How often it was set.
     pub custom_status_version: u64,

@@ -1,11 +1,11 @@
 //! The synchronous store engine behind our own providers.
 //!
-//! A [`StoreEngine`] is a transactional table store without threads, clock or waiting: a [`Batch`] of [`Op`]s and waiting
-//! fetches goes in, and what was [`Done`] comes back. `duroxide-store` serves one as a [`Provider`](crate::Provider); a simulator
-//! drives one in virtual time. Everything an engine needs from a message or an event is taken out of it when the
-//! operation is *prepared*, on the caller's thread, so that the store thread encodes no JSON.
+//! A [`StoreEngine`] is a transactional table store without threads, clock or waiting: a [`Batch`] of [`Op`]s and waiting fetches
+//! goes in, and [`Done`] comes back. `duroxide-store` serves one as a [`Provider`](crate::Provider); a simulator drives one in
+//! virtual time. All values that an engine needs of a message or an event are extracted when the operation is *prepared*, on the
+//! caller's thread, so that the store thread encodes no JSON.
 //!
-//! What every engine promises stands at the top of [`rules`](crate::rules).
+//! The promises of every engine are listed at the top of [`rules`](crate::rules).
 
 pub mod bounds;
 mod delivery;

@@ -1,8 +1,8 @@
 //! Tools to test store engines with, behind the feature `testing`.
 //!
 //! * [`Scenario`]: drives one engine in virtual time, one small transaction per call.
-//! * [`stories`]: short stories that every engine must tell the same way;
-//!   [`engine_stories!`](crate::engine_stories) makes a test of each.
+//! * [`stories`]: short stories that every engine must pass; [`engine_stories!`](crate::engine_stories) makes a test of
+//!   each.
 //! * [`Driver`] and [`Subject`]: random steps, as a correct runtime, impatient clients and a careless operator take
 //!   them, to check invariants after each ([`check_invariants`]) and to compare engines ([`compare`], [`compare_all`]).
 //! * [`ModelEngine`]: the oracle that engines are compared with.
@@ -56,7 +56,7 @@ pub fn compare(one: &mut Subject, other: &mut Subject, numbers: &[u64]) {
     compare_all(one, &mut [other], numbers);
 }
 
-/// Drives engines with the same numbers and compares all that the others do with what the first one does.
+/// Drives engines with the same numbers and compares all answers of the others with those of the first one.
 ///
 /// # Panics
 /// If an engine differs, an invariant is broken or a store fails.
@@ -79,7 +79,7 @@ pub fn compare_all(one: &mut Subject, others: &mut [&mut Subject], numbers: &[u6
     }
 }
 
-/// Panics with the first lines in which two texts differ, and what stands in front of them.
+/// Panics with the first lines in which two texts differ, and the lines before them.
 fn assert_same(one: &str, other: &str, at: impl Fn() -> String) {
     if one == other {
         return;

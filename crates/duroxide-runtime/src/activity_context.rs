@@ -245,7 +245,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_activity_knows_who_called_it() {
+    fn an_activity_knows_its_caller() {
         let ctx = ActivityContext::new(charge_on(FakeStore::silent()));
         assert_eq!((ctx.instance_id(), ctx.execution_id()), ("order-7", 2));
         assert_eq!((ctx.orchestration_name(), ctx.orchestration_version()), ("Order", "1.0.0"));

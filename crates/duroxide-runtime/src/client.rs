@@ -82,7 +82,7 @@ impl Client {
         self
     }
 
-    /// Starts instances in this trace, whatever span the caller is in.
+    /// Starts instances in this trace, not in that of the caller's span.
     ///
     /// Use it where the caller's context is at hand as a header. With a
     /// [`TracePropagator`](crate::observability::TracePropagator) a client finds the context of the current span by itself.

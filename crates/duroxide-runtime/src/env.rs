@@ -111,7 +111,7 @@ pub trait Env: Clock + Timer {
 
 /// A turn that was passed to [`Env::run_turn`].
 pub trait RunningTurn: Send + Sync {
-    /// Gives up a turn that takes too long: another thread replaces its thread, whatever the turn still does. Returns
+    /// Gives up a turn that takes too long: another thread replaces its thread, while the turn may go on. Returns
     /// `false` if too many turns have been given up already; then the turn keeps its thread.
     fn give_up(&self) -> bool;
 
@@ -133,7 +133,7 @@ impl dyn Env {
     }
 }
 
-/// Waits until `condition` holds. Whoever changes it must call `notify_waiters`.
+/// Waits until `condition` holds. Each change of the condition must call `notify_waiters`.
 pub(crate) async fn wait_for(notify: &Notify, condition: impl Fn() -> bool) {
     loop {
         // Register before checking: in the other order a change in between would be missed.

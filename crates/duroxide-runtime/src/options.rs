@@ -38,7 +38,7 @@ pub struct RuntimeOptions {
     pub activity_cancellation_grace_period: Duration,
     /// Pinned versions this node replays; `None` is 0.0.0 to this build, both included.
     pub supported_replay_versions: Option<SemverRange>,
-    /// The lock timeout of a session.
+    /// The length of a session's lease.
     pub session_lock_timeout: Duration,
     /// How long before its end a session's lock is renewed.
     pub session_lock_renewal_buffer: Duration,
@@ -68,8 +68,9 @@ pub struct RuntimeOptions {
     pub handler_capability_filter: bool,
     /// Pinned versions this node replays besides `supported_replay_versions`.
     pub extra_replay_versions: Vec<SemverRange>,
-    /// The time after which work that no node can take is ended, with an error that names what is missing; `None` only
-    /// reports it. All nodes must be of this release or later, because older nodes do not announce their capabilities.
+    /// The time after which work that no node can take is ended, with an error that names the missing capability;
+    /// `None` only reports it. All nodes must be of this release or later, because older nodes do not announce their
+    /// capabilities.
     pub sweep_unsupported_after: Option<Duration>,
     /// Whether a cancellation ends an execution that no node can replay, without replaying it.
     pub cancel_only_fallback: bool,
@@ -101,9 +102,9 @@ pub struct AuditOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuditAction {
-    /// It is logged as an error and counted in `duroxide_audit_differences_total`. The execution goes on.
+    /// The difference is logged as an error and counted in `duroxide_audit_differences_total`. The execution goes on.
     Report,
-    /// It is reported, and the execution fails with `ConfigErrorKind::Nondeterminism` in place of the turn.
+    /// The difference is reported, and the execution fails with `ConfigErrorKind::Nondeterminism` in place of the turn.
     Fail,
 }
 

@@ -81,7 +81,7 @@ impl Runtime {
         options.assert_valid();
         let (observability, metrics) = observe(&options);
         let bits = Arc::clone(&env);
-        // Timers are due by the clock of the store, so what nodes record must be of the same clock.
+        // Timers are due by the clock of the store, so nodes must record times of the same clock.
         let clock = store.clock().unwrap_or_else(|| Arc::clone(&env) as Arc<dyn Clock>);
         let node = Arc::new(Node::new(NodeParts {
             store: Arc::new(InstrumentedProvider::new(store, Some(Arc::clone(&metrics)))),

@@ -10,7 +10,7 @@ pub enum OrchestrationStatus {
     NotFound,
     /// The instance has not ended, or is between two executions.
     Running {
-        /// The custom status.
+        /// The custom status, if the code has set one.
         custom_status: Option<String>,
         /// The number of times it was set.
         custom_status_version: u64,
@@ -19,7 +19,7 @@ pub enum OrchestrationStatus {
     Completed {
         /// The result.
         output: String,
-        /// The custom status.
+        /// The custom status, if the code has set one.
         custom_status: Option<String>,
         /// The number of times it was set.
         custom_status_version: u64,
@@ -28,7 +28,7 @@ pub enum OrchestrationStatus {
     Failed {
         /// The reason.
         details: ErrorDetails,
-        /// The custom status.
+        /// The custom status, if the code has set one.
         custom_status: Option<String>,
         /// The number of times it was set.
         custom_status_version: u64,

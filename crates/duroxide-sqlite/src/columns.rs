@@ -1,7 +1,7 @@
 //! The columns of a table, each list written once. The macros make statements and positions at compile time.
 
-/// Names the columns that a row type reads, in order; a column that is no plain one has its SQL beside it. `$list!()` is
-/// the list for a SELECT, qualified by the table, and `$table::COLUMN` the position of each in it.
+/// Names the columns that a row type reads, in order; a column that is not a plain one is followed by its SQL.
+/// `$list!()` is the list for a SELECT, qualified by the table, and `$table::COLUMN` the position of each in it.
 macro_rules! columns {
     ($table:ident as $list:ident: $first:ident $(= $first_sql:expr)? $(, $column:ident $(= $sql:expr)?)* $(,)?) => {
         macro_rules! $list {
@@ -65,7 +65,7 @@ macro_rules! insert_into {
 }
 pub(crate) use insert_into;
 
-/// Inserts a row, given as columns with their values; returns how many rows that are. What follows the row ends the
+/// Inserts a row, given as columns with their values; returns the number of inserted rows. Further tokens end the
 /// statement.
 macro_rules! insert {
     ($db:expr, $table:ident { $($column:ident: $value:expr),+ $(,)? } $($then:literal)?) => {
@@ -77,7 +77,7 @@ macro_rules! insert {
 }
 pub(crate) use insert;
 
-/// Inserts a row by its key, or sets its columns if it is there. Columns that are set `once` stay as they are then.
+/// Inserts a row by its key, or sets its columns if it exists. Columns that are set `once` are not changed then.
 macro_rules! upsert {
     (
         $db:expr, $table:ident [$($key:ident: $key_value:expr),+]
@@ -123,7 +123,8 @@ macro_rules! update {
 }
 pub(crate) use update;
 
-/// Like [`update`], with a statement for each variant of an enum: it sets the columns of its variant and of those before.
+/// Like [`update`], with a statement for each variant of an enum: it sets the columns of its variant and of the earlier
+/// ones.
 macro_rules! update_up_to {
     ($db:expr, $table:ident [$key:ident: $key_value:expr], $step:expr, $steps:ident { $($rest:tt)+ }) => {
         $crate::columns::update_up_to!(@ ($db, $table, $key, $key_value, $step, $steps) [] [] $($rest)+)

@@ -12,7 +12,7 @@ use crate::{SqliteError, db::ONLY, error::sqlite_error};
 
 /// Pages that one step moves to the end of the file and cuts off: 1 MiB.
 const STEP: &str = "PRAGMA incremental_vacuum(256)";
-/// Others who wait for the file get it in between.
+/// Between two steps other connections can lock the file.
 const PAUSE: Duration = Duration::from_millis(1);
 /// `PRAGMA auto_vacuum` of a file that can be compacted in steps.
 const INCREMENTAL: i64 = 2;

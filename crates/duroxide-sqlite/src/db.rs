@@ -43,7 +43,7 @@ impl Db {
         self.trace = trace;
     }
 
-    /// An empty database that nobody else sees.
+    /// An empty database of this connection alone.
     pub(crate) fn empty() -> rusqlite::Result<Self> {
         Connection::open_in_memory().map(Self::new)
     }
@@ -63,7 +63,7 @@ impl Db {
         self.with_statement(sql, |statement| statement.execute(params))
     }
 
-    /// Runs a statement for each of many rows, looking it up once.
+    /// Runs a statement for each of many rows, with one lookup in the statement cache.
     pub(crate) fn execute_each<P: Params>(
         &self,
         sql: &'static str,
@@ -178,7 +178,7 @@ impl Db {
             return read(self);
         }
         self.execute(BEGIN_READ, [])?;
-        let _state = OneState { db: self };
+        let _state = ReadTransaction { db: self };
         read(self)
     }
 
@@ -193,7 +193,7 @@ impl Db {
             .map_err(|error| failure(&error))
     }
 
-    /// Runs a statement and adds what it cost to the trace.
+    /// Runs a statement and adds its cost to the trace.
     fn counted<T>(
         &self,
         statement: &mut Statement<'_>,
@@ -214,11 +214,11 @@ impl Db {
 }
 
 /// A transaction that only reads; it ends when this is dropped.
-struct OneState<'a> {
+struct ReadTransaction<'a> {
     db: &'a Db,
 }
 
-impl Drop for OneState<'_> {
+impl Drop for ReadTransaction<'_> {
     fn drop(&mut self) {
         if let Err(failure) = self.db.execute(END_READ, []) {
             tracing::warn!(target: "duroxide::providers::sqlite", %failure, "a read did not end");
@@ -226,7 +226,7 @@ impl Drop for OneState<'_> {
     }
 }
 
-/// A time as it is stored. SQLite's integers end at 2^63; a time beyond stands for "never" anyway.
+/// The stored form of a time. SQLite's integers end at 2^63; a time beyond means "never" anyway.
 pub(crate) fn micros(time: Timestamp) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
@@ -236,7 +236,7 @@ pub(crate) fn time(micros: i64) -> Timestamp {
     Timestamp::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
-/// A number of the caller's as it is stored: the same 64 bits, so that none is lost.
+/// The stored form of a caller's number: the same 64 bits, so that none is lost.
 pub(crate) fn number(value: u64) -> i64 {
     value.cast_signed()
 }
@@ -246,7 +246,7 @@ pub(crate) fn unsigned(stored: i64) -> u64 {
     stored.cast_unsigned()
 }
 
-/// The length of a lease as it is stored.
+/// The stored form of a lease's length.
 pub(crate) fn length(lease: Duration) -> i64 {
     i64::try_from(lease.as_micros()).unwrap_or(i64::MAX)
 }
@@ -261,7 +261,7 @@ pub(crate) fn count(stored: i64) -> u32 {
     u32::try_from(stored).unwrap_or(u32::MAX)
 }
 
-/// A text column as it is, damaged or not: one corrupt row must not stop the call that meets it. NULL is an empty text.
+/// A text column, damaged or not: one corrupt row must not stop the call that meets it. NULL is an empty text.
 pub(crate) fn lossy_text(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<String> {
     lossy_text_or_null(row, column).map(Option::unwrap_or_default)
 }
@@ -269,7 +269,7 @@ pub(crate) fn lossy_text(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Resu
 /// Like `lossy_text`, of a column that may be NULL.
 pub(crate) fn lossy_text_or_null(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<Option<String>> {
     Ok(match row.get_ref(column)? {
-        // Checking a large text whole is several times faster than looking for damage in it.
+        // Validating a large text as a whole is several times faster than searching for invalid bytes.
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(match std::str::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
             Err(_) => String::from_utf8_lossy(bytes).into_owned(),
@@ -306,7 +306,7 @@ pub(crate) fn triple_columns(pinned: Option<VersionTriple>) -> [Option<i64>; 3] 
     ]
 }
 
-/// A map by numbers that nobody outside chooses, such as row numbers and addresses, so that a multiplication is enough of a
+/// A map by numbers that callers cannot choose, such as row numbers and addresses, so that a multiplication is enough of a
 /// hash. The standard hasher, which withstands chosen keys, takes a hundred instructions for each.
 pub(crate) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 

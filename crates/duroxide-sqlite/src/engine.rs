@@ -35,9 +35,9 @@ pub struct SqliteEngine {
     options: SqliteOptions,
     log: Log,
     log_space: LogSpace,
-    /// The state of the store that was last looked at from elsewhere, as SQLite counts the commits of other connections.
+    /// The last read `data_version`: SQLite's count of commits by other connections.
     data_version: i64,
-    /// Whether somebody may have written into the intake.
+    /// Whether the intake may have rows.
     intake_due: bool,
     /// Whether the store was closed and could not be opened again yet.
     closed: bool,
@@ -84,8 +84,9 @@ impl SqliteEngine {
         Ok(engine)
     }
 
-    /// Another connection to the same store, for reads beside the writer. `None` for a store in memory, which has one
-    /// connection for everything: SQLite's shared cache answers concurrent readers with an error that no timeout cures.
+    /// Another connection to the same store, for reads next to the writer. `None` for a store in memory, which has one
+    /// connection for everything: SQLite's shared cache answers concurrent readers with an error that a busy timeout
+    /// does not prevent.
     ///
     /// # Errors
     /// If the connection cannot be opened or set up.
@@ -117,12 +118,12 @@ impl SqliteEngine {
     /// The value of a PRAGMA on this connection.
     ///
     /// # Errors
-    /// If SQLite does not know it.
+    /// If SQLite does not know the pragma.
     pub fn pragma(&self, name: &str) -> Result<String, SqliteError> {
         self.db().pragma(name)
     }
 
-    /// The steps of a transaction, for tests that look at a store while one is open.
+    /// The steps of a transaction, for tests that read a store during a transaction.
     #[doc(hidden)]
     pub fn steps(&mut self) -> &mut (impl TransactionSteps + use<>) {
         &mut self.rules
@@ -154,8 +155,8 @@ impl SqliteEngine {
         self.rules.tables_mut().db_and_fullness()
     }
 
-    /// Closes the connection before another is opened: what it remembers of the log may not be what is on disk. An
-    /// empty database takes its place, and nothing is begun on that.
+    /// Closes the connection before another is opened: its cached index of the log may differ from the disk. An empty
+    /// database takes its place, and runs no transaction.
     fn close(&mut self) -> Result<(), StoreFailure> {
         self.rules.rollback();
         let empty = Db::empty().map_err(|error| failure(&error))?;
@@ -229,8 +230,8 @@ impl StoreEngine for SqliteEngine {
         let tables = self.rules.tables_mut();
         tables.db = Db::new(conn);
         tables.db.trace_to(self.trace.clone());
-        // A commit whose sync failed may be in the log all the same. Linux takes what it could not write for clean, and no
-        // later sync of the log writes it; moved into the database it is written anew.
+        // A commit whose sync failed may be in the log all the same. Linux marks the pages that it could not write as
+        // clean, and no later sync of the log writes them; a checkpoint writes them again, into the database.
         self.log.checkpoint_now(&tables.db)?;
         self.probe()?;
         self.closed = false;

@@ -20,7 +20,7 @@ pub(crate) fn failure(error: &Error) -> StoreFailure {
     StoreFailure::new(class_of(error), error.to_string())
 }
 
-/// A failure of the commit itself. If the disk failed, nobody knows whether the commit is there.
+/// A failure of the commit itself. If the disk failed, the outcome of the commit is unknown.
 pub(crate) fn commit_failure(error: &Error) -> StoreFailure {
     let class = match error.sqlite_error_code() {
         Some(ErrorCode::SystemIoFailure) => FailureClass::OutcomeUnknown,
@@ -33,7 +33,8 @@ fn class_of(error: &Error) -> FailureClass {
     error.sqlite_error_code().map_or(FailureClass::Permanent, class_of_code)
 }
 
-/// Retryable is what time or an operator can heal without touching the data; a retryable error never fails a workflow.
+/// Retryable errors are those that time or an operator can heal without changing the data; a retryable error never
+/// fails a workflow.
 #[allow(clippy::wildcard_enum_match_arm, reason = "SQLite may add codes; what is not known to pass does not")]
 fn class_of_code(code: ErrorCode) -> FailureClass {
     match code {

@@ -1,23 +1,23 @@
 //! The SQLite store of duroxide.
 //!
-//! [`SqliteProvider`] is what a runtime and a client use: an engine served by a thread of its own.
-//! [`SqliteEngine`] is a [`StoreEngine`](duroxide_provider::store::StoreEngine): one connection, synchronous, with
-//! the time as an argument, so that a simulator can drive the real SQL.
+//! [`SqliteProvider`] is for runtimes and clients: an engine served by a thread of its own. [`SqliteEngine`] is a
+//! [`StoreEngine`](duroxide_provider::store::StoreEngine): one connection, synchronous, with the time as an argument,
+//! so that a simulator can drive the real SQL.
 //!
 //! # Code map
 //!
 //! * `engine`: [`SqliteEngine`], the storage rules of `duroxide_provider::rules` over these tables.
 //! * `tables`: the tables below the rules, a file for each, and the row cache.
 //! * `provider/intake`: [`Intake`], with which callers start and send in transactions of their own.
-//! * `reads`: what clients and operators ask for, on the writer and on reader connections.
-//! * `open`: URLs, whose file it is, pragmas read back, migrations, readers.
-//! * `db`, `statements`, `columns`: one connection, the statements it keeps prepared, and the names of columns.
+//! * `reads`: the reads of clients and operators, on the writer and on reader connections.
+//! * `open`: URLs, the application id, pragmas read back, migrations, readers.
+//! * `db`, `statements`, `columns`: one connection, its prepared statements, and the names of columns.
 //! * `wal`: checkpoints, room for the log, and a watcher for other processes' writes.
-//! * `node_files`, `compact`, `provider`: files that show which nodes live; giving free pages back; what users open.
+//! * `node_files`, `compact`, `provider`: files that show which nodes live; giving free pages back; the provider.
 //!
-//! Every statement stands in a constant next to the function that runs it. Nothing scans a queue: an instance or an
-//! activity is either *ready*, and found through its route or lane, or it has a `wake_at` at which
-//! [`promote`](duroxide_provider::store::TransactionSteps::promote) looks at it again, or it waits for a message.
+//! Every statement is a constant next to the function that runs it. Nothing scans a queue: an instance or an activity
+//! is either *ready*, and found through its route or lane, or it has a `wake_at` at which
+//! [`promote`](duroxide_provider::store::TransactionSteps::promote) decides about it again, or it waits for a message.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -16,8 +16,8 @@ use duroxide_store::{NodeLock, NodeLocks};
 
 use self::note::lock_with_note;
 
-/// A file beside the database for each node, `{database}-node-{name}`, locked for as long as the node lives. The system
-/// ends such a lock with the process that holds it, however it ends; a process that is only stopped keeps it.
+/// A file next to the database for each node, `{database}-node-{name}`, locked for as long as the node lives. The
+/// system releases such a lock when the process ends in any way; a process that is only suspended keeps it.
 ///
 /// These are files of their own: closing any descriptor of the database would drop the locks that SQLite holds on it.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl NodeFiles {
 const HOLD_TRIES: usize = 8;
 
 /// Locks the file at `path`, which another try of the same node may have left there. `None` if the file was removed
-/// before it was locked, by someone who found nobody at it.
+/// before it was locked, by a process that found it unlocked.
 fn lock_in_place(path: &Path) -> io::Result<Option<File>> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
     match file.try_lock() {
@@ -87,12 +87,12 @@ fn is_held(path: &Path, within: Duration) -> bool {
     let touched = file.metadata().and_then(|data| data.modified());
     // A time in the future has just passed.
     let is_old = touched.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > within));
-    // Shared, so that two who look do not take each other for the holder.
+    // A shared lock, so that two processes that check do not see each other as the holder.
     !is_old && matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
 impl NodeLocks for NodeFiles {
-    /// A file that is there already was left by an earlier try to join, of the same node: names are random.
+    /// An existing file was left by an earlier try to join, of the same node: names are random.
     fn hold(&self, node: &str) -> Result<NodeLock, StoreFailure> {
         if node.is_empty() || !node.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
             let message = format!("'{node}' cannot be a node's name: letters, digits and '-' only");
@@ -112,7 +112,7 @@ impl NodeLocks for NodeFiles {
         Err(cannot(&"it is removed again and again"))
     }
 
-    /// Without its file nobody can tell whether the node is there: it may use the database by another path.
+    /// Without its file it is unknown whether the node lives: it may use the database by another path.
     fn take_over(&self, node: &str) -> Option<NodeLock> {
         let path = self.path(node);
         let file = OpenOptions::new().read(true).write(true).open(&path).ok()?;
@@ -121,7 +121,7 @@ impl NodeLocks for NodeFiles {
         is_in_place(&file, &path).then(|| lock_with_note(file))
     }
 
-    /// The file goes before its lock does, so that nobody takes over what has gone.
+    /// Deletes the file before releasing the lock, so that no takeover finds a node that has left.
     fn discard(&self, node: &str, lock: NodeLock) {
         if let Err(error) = fs::remove_file(self.path(node))
             && error.kind() != io::ErrorKind::NotFound
@@ -133,7 +133,8 @@ impl NodeLocks for NodeFiles {
         drop(lock);
     }
 
-    /// The time of the file says when. If it cannot be set, the node counts as there for a shorter time.
+    /// The file's modification time is the time of the attempt. If it cannot be set, the node counts as alive for a
+    /// shorter time.
     fn note_join_attempt(&self, node: &str) {
         if let Ok(file) = OpenOptions::new().write(true).open(self.path(node)) {
             let _ = file.set_modified(SystemTime::now());

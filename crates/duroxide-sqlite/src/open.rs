@@ -1,4 +1,4 @@
-//! Opening a store: whose file it is, how its connections are set up, which tables it has.
+//! Opening a store: checks the file's application id, sets up connections, and migrates the tables.
 
 mod busy;
 mod existing;
@@ -50,7 +50,7 @@ fn connect(location: &Location) -> Result<Connection, SqliteError> {
     flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
     let opened = location.open_file(flags).unwrap_or_else(Connection::open_in_memory);
     let mut conn = opened.map_err(|error| location.open_error(&error))?;
-    // Otherwise SQLite looks at bound values to choose an index, and compiles such a statement anew for every value.
+    // Otherwise SQLite reads bound values to choose an index, and compiles such a statement anew for every value.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
         .map_err(|error| location.open_error(&error))?;
     busy::wait_when_busy(&mut conn).map_err(|error| location.open_error(&error))?;
@@ -63,8 +63,8 @@ mod tests {
 
     use super::*;
 
-    /// A statement whose plan may depend on a bound value is compiled anew for every value, unless SQLite is told to
-    /// leave bound values alone.
+    /// A statement whose plan may depend on a bound value is compiled anew for every value, unless SQLite is set to
+    /// ignore bound values.
     #[test]
     fn a_statement_is_compiled_once_whatever_is_bound_to_it() {
         let conn = connect(&Location::Memory).unwrap();

@@ -22,10 +22,10 @@ impl Default for SqliteOptions {
 /// When a commit is on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SqliteSynchronous {
-    /// Before the commit returns: what was acknowledged survives power loss.
+    /// Before the commit returns: acknowledged writes survive power loss.
     #[default]
     Full,
-    /// At the next checkpoint: what was acknowledged survives a crash of the process, but power loss may undo the
-    /// last commits. Nothing is ever half undone.
+    /// At the next checkpoint: acknowledged writes survive a crash of the process, but power loss may undo the last
+    /// commits. A transaction is never undone in part.
     Normal,
 }

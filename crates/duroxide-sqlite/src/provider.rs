@@ -1,4 +1,4 @@
-//! `SqliteProvider`: what users open.
+//! `SqliteProvider`: the provider over SQLite, with its threads.
 
 mod intake;
 mod thread;
@@ -17,13 +17,13 @@ use crate::{
     wal,
 };
 
-/// Connections that read beside the one that writes. A store in memory has one connection for everything.
+/// Reader connections, next to the writer. A store in memory has one connection for everything.
 const READERS: usize = 2;
 
 /// A provider on a SQLite database.
 ///
-/// One thread writes, and commits whatever waits in one transaction; two read. Several providers, in one process or
-/// in many, may open one file. Dropping a provider ends its threads and closes its connections.
+/// One thread writes, and commits all waiting operations in one transaction; two read. Several providers, in one
+/// process or in many, may open one file. Dropping a provider ends its threads and closes its connections.
 #[derive(Debug)]
 pub struct SqliteProvider {
     store: StoreProvider,
@@ -43,8 +43,8 @@ impl SqliteProvider {
         Self::open(Location::parse(url)?, options.unwrap_or_default()).await
     }
 
-    /// Opens a store that exists, as it is: a missing file is not made, and the tables of an older release are not
-    /// upgraded. For tools that change the stores of others.
+    /// Opens an existing store: a missing file is not made, and the tables of an older release are not upgraded. For
+    /// tools that change the stores of other programs.
     ///
     /// # Errors
     /// As [`Self::new`], and for a file that is missing, empty, or not of this release's schema.
@@ -53,8 +53,8 @@ impl SqliteProvider {
         run_on_a_thread("open", move || Self::start(existing_store(&url)?, options)).await
     }
 
-    /// Opens a store that exists for reading only, beside those who write it. Every change is refused with a permanent
-    /// error, and so is joining as a node. For tools that look into the stores of others.
+    /// Opens an existing store for reading only, while other processes write it. Every change is refused with a
+    /// permanent error, and so is joining as a node. For tools that read the stores of other programs.
     ///
     /// # Errors
     /// As [`Self::open_existing`].
@@ -83,7 +83,7 @@ impl SqliteProvider {
     /// has none.
     ///
     /// # Errors
-    /// If the file cannot be opened or written, or others held it for too long.
+    /// If the file cannot be opened or written, or other connections held it for too long.
     pub async fn checkpoint(&self) -> Result<(), SqliteError> {
         if self.location == Location::Memory {
             return Ok(());
@@ -99,13 +99,13 @@ impl SqliteProvider {
     /// Gives pages that deleted rows have left back to the file system; returns how many bytes. A store in memory has
     /// none to give.
     ///
-    /// The first call of a file writes the whole file anew, which needs as much space again and lets nobody else
-    /// write meanwhile: make it when no node runs, or right after the file was made. Later calls go in steps of 1 MiB,
-    /// beside running nodes.
+    /// The first call of a file writes the whole file anew, which needs as much space again and blocks all other
+    /// writes: make it when no node runs, or right after the file was made. Later calls go in steps of 1 MiB while
+    /// nodes run.
     ///
     /// # Errors
-    /// If the file cannot be opened or written, or others held it for too long. The store is as it was then, or has
-    /// given back less.
+    /// If the file cannot be opened or written, or other connections held it for too long. The store is unchanged then,
+    /// or has given back fewer pages.
     pub async fn compact(&self) -> Result<u64, SqliteError> {
         if self.location == Location::Memory {
             return Ok(0);

@@ -1,5 +1,5 @@
 //! Reads. Each call sees one state. Mailboxes are invisible to all but the queue depths and the snapshot; an instance whose
-//! start is queued is shown by those reads that say so.
+//! start is queued is shown by the reads that mention it.
 
 mod answers;
 pub(crate) mod bulk;
@@ -59,7 +59,7 @@ columns!(status as status_columns:
     custom_status = "c.status",
     custom_status_version = "coalesce(c.version, 0)",
 );
-/// What [`read_status`] reads of an instance, whatever else it must be.
+/// The query of [`read_status`], without its last condition.
 macro_rules! status {
     () => {
         concat!(

@@ -1,7 +1,7 @@
 //! The statements of a connection, each prepared once.
 //!
-//! A statement is found by the address of its text, which is a constant. A cache that hashes the text of whatever it is
-//! given, such as rusqlite's own, takes an eighth of the store thread's time.
+//! A statement is found by the address of its text, which is a constant. A cache that hashes the text of each
+//! statement, such as rusqlite's own, takes an eighth of the store thread's time.
 
 use std::{cell::RefCell, fmt};
 
@@ -41,7 +41,7 @@ impl PreparedConnection {
                 None => Box::new(conn.prepare_with_flags(sql, PrepFlags::SQLITE_PREPARE_PERSISTENT)?),
             };
             let result = run(&mut statement);
-            // SQLite copies what is bound, and would hold a large text until the next call.
+            // SQLite copies bound values, and would keep a large text until the next call.
             statement.clear_bindings();
             statements.put_back(place, statement);
             result
@@ -55,7 +55,7 @@ impl PreparedConnection {
     }
 }
 
-/// The statements that nobody uses at the moment.
+/// Idle prepared statements.
 #[derive(Default)]
 struct Statements<'conn>(RefCell<Table<'conn>>);
 
@@ -78,7 +78,7 @@ impl<'conn> Statements<'conn> {
         (place, kept.get_mut(place).and_then(Option::take))
     }
 
-    /// Keeps a statement. One that was kept there meanwhile, by a use within a use, is let go.
+    /// Keeps a statement. If a nested use has put one there meanwhile, that one is dropped.
     fn put_back(&self, place: usize, statement: Box<Statement<'conn>>) {
         if let Some(kept) = self.0.borrow_mut().kept.get_mut(place) {
             *kept = Some(statement);
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(runs, Ok(90));
     }
 
-    /// The rows of a query can be read by whoever makes the same query for each of them.
+    /// A statement in use can be run again while its rows are read.
     #[test]
     fn a_statement_in_use_can_be_used() {
         let conn = three_rows();
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(conn.kept(), 1);
     }
 
-    /// The connection is the last to go: one that still has statements refuses to be closed.
+    /// The connection is dropped last: SQLite does not close a connection with open statements.
     #[test]
     fn a_connection_can_be_closed_after_its_statements_have_gone() {
         let conn = three_rows();

@@ -1,7 +1,7 @@
 //! The tables of SQLite, below the storage rules.
 //!
-//! A file for each table, with its statements beside the functions that run them. [`SqliteTables`] keeps a cache of rows
-//! (`row_cache`), which nobody above can see.
+//! A file for each table, with its statements next to the functions that run them. [`SqliteTables`] keeps a cache of
+//! rows (`row_cache`), which is not visible outside.
 
 pub(crate) mod activities;
 pub(crate) mod dead_letters;
@@ -32,8 +32,8 @@ use crate::{
     error::{commit_failure, failure},
 };
 
-/// A transaction that writes takes the write lock at once: one that takes it later can meet a busy error that no
-/// waiting cures (B20).
+/// A transaction that writes takes the write lock at once: one that takes it later can get a busy error that a retry of
+/// the statement does not resolve (B20).
 pub(crate) const BEGIN: &str = "BEGIN IMMEDIATE";
 pub(crate) const COMMIT: &str = "COMMIT";
 pub(crate) const ROLLBACK: &str = "ROLLBACK";
@@ -50,7 +50,7 @@ pub(crate) struct SqliteTables {
     payloads: Payloads,
     first_route: FirstRoute,
     fullness: Fullness,
-    /// Rows changed before the transaction began, to tell whether it wrote.
+    /// Rows changed before the transaction began, to detect whether it wrote.
     changes_before: u64,
     /// The state of the store that cache, payloads and sequence belong to, as SQLite counts the commits of other
     /// connections.
@@ -83,7 +83,7 @@ impl SqliteTables {
         Ok(self.db.value(DATA_VERSION, [])?.unwrap_or_default())
     }
 
-    /// Somebody else, another process or somebody with a tool, may have changed rows that are cached.
+    /// Clears the caches if another connection has committed: another process, or a SQLite tool.
     fn notice_other_writers(&mut self) -> Rows<()> {
         let version = Some(self.data_version()?);
         if self.cached_version != version {

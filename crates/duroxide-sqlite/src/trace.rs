@@ -7,7 +7,7 @@ use std::sync::{
 
 use crate::tables::{BEGIN, COMMIT};
 
-/// The statements that a connection ran since it was told to keep them. For tests and benchmarks: it grows.
+/// The statements that a connection ran since the trace began. For tests and benchmarks: the list grows.
 #[derive(Debug, Default)]
 pub struct StatementTrace {
     statements: Mutex<Vec<String>>,
@@ -30,13 +30,13 @@ impl StatementTrace {
         self.count(COMMIT)
     }
 
-    /// Instructions that SQLite carried out for the statements. They grow with the rows that a statement looks at, on
-    /// every machine alike.
+    /// Instructions that SQLite carried out for the statements. They grow with the rows that a statement reads, and are
+    /// the same on every machine.
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }
 
-    /// Forgets what was kept.
+    /// Clears the trace.
     pub fn clear(&self) {
         self.kept().clear();
         self.steps.store(0, Ordering::Relaxed);

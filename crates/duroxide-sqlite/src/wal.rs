@@ -1,4 +1,4 @@
-//! The write-ahead log: moving it into the database, giving it room, and noticing that somebody writes it.
+//! The write-ahead log: moving it into the database, allocating its space, and detecting writes by other processes.
 
 mod checkpoint;
 mod log_space;

@@ -1,4 +1,4 @@
-//! Opening a store of others: nothing is made, nothing is upgraded, and a reader changes nothing.
+//! Opening an existing store: nothing is made, nothing is upgraded, and a reader changes nothing.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -21,7 +21,7 @@ fn message(instance: &str) -> WorkItem {
     }
 }
 
-/// Both ways to open a store refuse this one, and the file stays as it is.
+/// Both ways to open a store refuse this one, and do not change the file.
 async fn refused(path: &Path) -> SqliteError {
     let before = fs::read(path).ok();
     let error = SqliteProvider::open_read_only(&url(path)).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! The provider over SQLite: what users call, and several of them on one file.
+//! The provider over SQLite: its public calls, and several providers on one file.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -9,7 +9,7 @@ use duroxide_provider::{NodeAnnouncement, Provider, TagFilter};
 use duroxide_sqlite::{SqliteError, SqliteOptions, SqliteProvider, SqliteSynchronous};
 
 const LEASE: Duration = Duration::from_secs(5);
-/// Longer than any of these tests may take; what they wait for comes at once.
+/// Longer than any of these tests may take; the awaited signals come at once.
 const LONG: Duration = Duration::from_secs(60);
 
 async fn open(path: &Path) -> SqliteProvider {
@@ -43,7 +43,7 @@ fn activity(id: u64) -> WorkItem {
 
 /// A13: name, version, management, and that it is `Send + Sync`.
 #[tokio::test]
-async fn a_provider_says_what_it_is() {
+async fn a_provider_has_a_name_and_a_version() {
     fn shared<T: Send + Sync + 'static>(_: &T) {}
     let provider = SqliteProvider::new_in_memory().await.unwrap();
     shared(&provider);
@@ -86,8 +86,7 @@ async fn a_dropped_provider_leaves_a_file_for_the_next() {
     assert_eq!((item.instance.as_str(), item.version.as_str(), attempts), ("order-1", "unknown", 1));
 }
 
-/// Two providers on one file never hand out the same item, and a fetch that waits in one is woken by the other's
-/// commit.
+/// Two providers on one file never claim the same item, and a fetch that waits in one is woken by the other's commit.
 #[tokio::test]
 async fn two_providers_on_one_file_share_locks_and_wake_each_other() {
     let directory = tempfile::tempdir().unwrap();
@@ -129,7 +128,7 @@ async fn a_checkpoint_moves_the_log_into_the_file() {
     SqliteProvider::new_in_memory().await.unwrap().checkpoint().await.unwrap();
 }
 
-/// A dump names what is queued and locked, and shows no payload.
+/// A dump names queued and locked items, and shows no payload.
 #[tokio::test]
 async fn a_dump_shows_the_queues_without_payloads() {
     let provider = SqliteProvider::new_in_memory().await.unwrap();
@@ -143,7 +142,7 @@ async fn a_dump_shows_the_queues_without_payloads() {
     assert!(!dump.contains("secret"), "{dump}");
 }
 
-/// What cannot be opened is a typed error that says what to do.
+/// A store that cannot be opened is a typed error that names the remedy.
 #[tokio::test]
 async fn a_store_that_cannot_be_opened_is_a_clear_error() {
     fn error<E: std::error::Error + Send + Sync + 'static>(error: E) -> String {
@@ -167,7 +166,7 @@ fn node_files(folder: &Path) -> Vec<String> {
 /// D10: the nodes of one file find each other however its path was spelled.
 #[cfg(unix)]
 #[tokio::test]
-async fn the_files_of_nodes_stand_beside_the_real_file() {
+async fn the_files_of_nodes_are_next_to_the_real_file() {
     let (real, links) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (path, link) = (real.path().join("store.db"), links.path().join("link.db"));
     std::os::unix::fs::symlink(&path, &link).unwrap();

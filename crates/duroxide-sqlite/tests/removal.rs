@@ -1,5 +1,5 @@
-//! 19: deletes and prunes through the provider. They go in steps, between which others get through, and a caller may
-//! go away.
+//! 19: deletes and prunes through the provider. They run in steps, between which other calls are served, and a caller
+//! may be dropped.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -111,7 +111,7 @@ async fn others_get_through_between_the_steps_of_a_delete() {
     assert_eq!((deleted.events_deleted, deleted.queue_messages_deleted), (EVENTS, 0));
 }
 
-/// A caller who goes away has deleted the instance all the same.
+/// A delete takes effect even if its caller is dropped.
 #[tokio::test]
 async fn a_delete_that_is_dropped_after_its_first_step_has_happened() {
     let store = Store::new().await;
@@ -132,7 +132,7 @@ async fn a_delete_that_is_dropped_after_its_first_step_has_happened() {
     assert_eq!(fetched.await.unwrap().unwrap().0.instance, "other");
 }
 
-/// 19.2: what a bulk delete has not visited stays, and the next call takes it.
+/// 19.2: a bulk delete leaves the instances beyond its limit to the next call.
 #[tokio::test]
 async fn a_bulk_delete_can_be_interrupted_and_repeated() {
     let store = Store::new().await;
@@ -186,7 +186,7 @@ async fn prunes_count_exactly_over_many_steps() {
     assert_eq!(store.admin().list_executions("order-2").await.unwrap(), [2]);
 }
 
-/// The first call writes the file anew; the second goes in steps. What is stored stays, and the store goes on.
+/// The first call writes the file anew; the second goes in steps. The rows stay, and the store goes on.
 #[tokio::test]
 async fn compact_gives_the_pages_of_deleted_rows_back() {
     let store = Store::new().await;

@@ -1,4 +1,4 @@
-//! The stories that every store engine tells the same way.
+//! The stories that every store engine must pass.
 
 use duroxide_sqlite::{SqliteEngine, SqliteOptions};
 

@@ -139,8 +139,7 @@ impl StoreBuilder {
     /// Starts the store's threads, and has them open engine and readers. They end when the provider is dropped.
     ///
     /// # Errors
-    /// What `open` of the engine or of a reader returned, or that the system cannot start a thread. No thread is left
-    /// then.
+    /// The error of `open` of the engine or of a reader, or of starting a thread. No thread is left then.
     pub fn start(self) -> Result<StoreProvider, ProviderError> {
         let Parts { mut provider, engine, readers, driver } = self.split();
         let serve = move |engine| StoreDriver::new(engine, driver).serve();
@@ -155,7 +154,7 @@ impl StoreBuilder {
     /// reads run in the driver.
     ///
     /// # Errors
-    /// What `open` of the engine returned.
+    /// The error of `open` of the engine.
     pub fn stepped(self) -> Result<(StoreProvider, StoreDriver), ProviderError> {
         let Parts { provider, engine, driver, .. } = self.split();
         Ok((provider, StoreDriver::new(engine()?, driver)))

@@ -17,7 +17,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// How long the system's steady clock, which nobody sets, has run since it was first asked.
+/// The time of the system's steady clock, which cannot be set, since its first use.
 pub(crate) fn steady_time() -> Duration {
     static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
     BEGAN.elapsed()

@@ -78,7 +78,7 @@ pub enum Idle {
     Closed,
 }
 
-/// The parts of a driver beside its engine.
+/// The parts of a driver besides its engine.
 pub(crate) struct DriverParts {
     pub(crate) machine: Machine,
     pub(crate) inbox: mpsc::Receiver<Request>,
@@ -171,7 +171,7 @@ impl StoreDriver {
     }
 
     fn poll_for_changes(&mut self, now: Timestamp) {
-        // Before the poll: the engine notifies of what is written after this call.
+        // Before the poll: the engine notifies of writes after this call.
         let notifies = self.machine.polling.is_quiet(now) && self.notifies_of_writes();
         match self.call("changed_elsewhere", |engine| engine.changed_elsewhere()) {
             Ok(changed) => {

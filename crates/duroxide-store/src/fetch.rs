@@ -24,13 +24,13 @@ pub(crate) trait QueueFetch: FetchRequest + Debug + Send + 'static {
     /// For how long each item is locked.
     fn lock_timeout(&self) -> Duration;
 
-    /// The caller's demand, which says how many items the fetch asks for when it is served.
+    /// The caller's demand: the number of items that the fetch asks for when it is served.
     fn demand(&self) -> Option<&Arc<dyn Demand>>;
 
     /// Asks for this many items instead.
     fn set_wanted(&mut self, wanted: Wanted);
 
-    /// The same fetch with longer leases.
+    /// The fetch with longer leases.
     fn with_longer_leases(&self, by: Duration) -> Self;
 
     /// The operation that renews the lease of a claim.

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::submit::EnqueuePermit;
 
-/// One operation with the caller who waits for its answer. A pointer, because jobs move from queue to queue.
+/// One operation with the caller that waits for its answer. A pointer, because jobs move from queue to queue.
 #[derive(Debug)]
 pub(crate) struct Job {
     parts: Box<JobParts>,
@@ -41,7 +41,7 @@ impl Job {
         )
     }
 
-    /// A job that nobody waits for.
+    /// A job without a waiting caller.
     pub(crate) fn unattended(op: Op, handed_in: Timestamp) -> Self {
         Self { parts: Box::new(JobParts { op, handed_in, reply: None, enqueue_permit: None }) }
     }
@@ -93,7 +93,7 @@ impl Job {
         self.op().profile().payload.bytes()
     }
 
-    /// Sends the answer to the caller. If the caller is gone, the answer is dropped; the operation stays committed.
+    /// Sends the answer to the caller. If the caller was dropped, so is the answer; the operation stays committed.
     pub(crate) fn answer(self, answer: Result<Answer, ApplyError>) {
         let mut parts = self.parts;
         // Frees the enqueue permit now: other callers wait for it.

@@ -1,12 +1,12 @@
 //! Serves a synchronous store engine as a provider.
 //!
-//! A [`StoreEngine`](duroxide_provider::store::StoreEngine) knows tables and transactions, and nothing of threads,
-//! clocks or waiting. This crate adds those, once for every engine:
+//! A [`StoreEngine`](duroxide_provider::store::StoreEngine) knows tables and transactions, but no threads, clocks or
+//! waiting. This crate adds those, once for every engine:
 //!
 //! * **Group commit.** One thread owns the engine. It applies all waiting operations in one transaction, then answers all
 //!   callers. No timer delays a batch; a lone caller commits at once.
-//! * **Waiting fetches.** A fetch that finds nothing waits in the store. Every transaction serves the waiting
-//!   fetches before its commit, so the transaction that makes work also hands it over.
+//! * **Waiting fetches.** A fetch that finds nothing waits in the store. Every transaction serves the waiting fetches
+//!   before its commit, so the transaction that makes work also claims it.
 //! * **Watchers.** A client that waits for an instance is notified after each commit that concerns the instance.
 //!
 //! # Code map
@@ -16,7 +16,7 @@
 //! * The store thread: the `machine` holds the waiting requests and decides the next step, as a plain value. The `driver`
 //!   ([`StoreDriver`]) carries the step out on the engine. In production a `thread` runs the driver; a simulator runs it by
 //!   hand, in virtual time ([`StoreBuilder::stepped`]).
-//! * Beside it: `readers` with threads of their own, and `nodes`, which hold locks that end with their process.
+//! * Besides: `readers` with threads of their own, and `nodes`, which hold locks that end with their process.
 //!
 //! A provider made of this wraps a [`StoreProvider`] and implements the traits with
 //! [`impl_provider_by_delegation!`].

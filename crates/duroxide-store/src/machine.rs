@@ -51,7 +51,7 @@ const READS_MAX: usize = 64;
 pub(crate) enum Step {
     /// Reopen the store after a commit with unknown outcome.
     Reopen,
-    /// Answer everyone who waits with an error: the store is not open.
+    /// Answer all waiting callers with an error: the store is not open.
     Refuse,
     /// Ask when the store has something due next.
     AskNextWake,
@@ -59,7 +59,7 @@ pub(crate) enum Step {
     PollForChanges,
     /// End dead nodes, and renew the rows of our own.
     TendNodes,
-    /// Answer the fetches whose time is up.
+    /// Answer the fetches whose deadline has passed.
     Expire,
     /// Run some reads.
     Read,
@@ -69,7 +69,7 @@ pub(crate) enum Step {
     Gather(Timestamp),
     /// Nothing to do before this time, or before the next request.
     Sleep(Option<Timestamp>),
-    /// The last handle is gone and everything is done.
+    /// The last handle was dropped and all work is done.
     Stop,
 }
 
@@ -323,7 +323,7 @@ impl Machine {
         self.wake = NextWake::Known(Some(now.saturating_add(UPKEEP_PAUSE)));
     }
 
-    /// A transaction was committed. `promoted_at` is its time, if it promoted due rows; `changed_leases` says whether it
+    /// A transaction was committed. `promoted_at` is its time, if it promoted due rows; With `changed_leases` it
     /// adjusted leases to the clock.
     pub(crate) fn committed(
         &mut self,
@@ -372,8 +372,8 @@ impl Machine {
         self.try_again_at = now.saturating_add(UPKEEP_PAUSE);
     }
 
-    /// The store was polled for changes by other processes. Items that became ready are reported separately. `told` says that
-    /// the engine notifies this store of writes.
+    /// The store was polled for changes by other processes. Items that became ready are reported separately. With `told` the
+    /// engine notifies this store of writes.
     pub(crate) fn polled_for_changes(&mut self, changed: bool, told: bool, now: Timestamp) {
         if changed {
             self.wake = NextWake::Unknown;

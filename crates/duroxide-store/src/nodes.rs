@@ -32,7 +32,7 @@ pub trait NodeLocks: fmt::Debug + Send + Sync + 'static {
     /// Takes the lock of a node whose process has ended; `None` if the process lives, or if that is unknown.
     fn take_over(&self, node: &str) -> Option<NodeLock>;
 
-    /// The dead nodes that were found since the last call, with their locks, where the implementation looks for dead nodes
+    /// The dead nodes that were found since the last call, with their locks, if the implementation finds dead nodes
     /// itself. `None`, the default, if the store has to list all nodes and try to take over each.
     fn gone_nodes(&self) -> Option<Vec<(String, NodeLock)>> {
         None
@@ -70,12 +70,12 @@ pub trait NodeLocks: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// A short text beside a node's lock. It survives the process that wrote it; it need not survive a loss of power.
+/// A short text stored with a node's lock. It survives the process that wrote it; it need not survive a loss of power.
 pub trait NodeNote: Send + Sync + 'static {
     /// Replaces the text. An error is ignored: a note is only a hint.
     fn write(&self, text: &str);
 
-    /// The text; empty if there is none.
+    /// The text; empty if none was written.
     fn read(&self) -> String;
 }
 
@@ -91,7 +91,7 @@ impl NodeLock {
         Self { _held: Box::new(held), note: None }
     }
 
-    /// The same lock with a note, which its holder writes or a dead holder has left.
+    /// The lock with a note, which its holder writes or a dead holder has left.
     #[must_use]
     pub fn with_note(mut self, note: impl NodeNote) -> Self {
         self.note = Some(Box::new(note));

@@ -28,7 +28,7 @@ use crate::{
 /// A store engine as a [`Provider`](duroxide_provider::Provider) and
 /// [`ProviderAdmin`](duroxide_provider::ProviderAdmin).
 ///
-/// It is a handle: the engine lives in a thread, which ends, and is joined, when the provider is dropped.
+/// The provider is a handle: the engine lives in a thread, which ends, and is joined, when the provider is dropped.
 pub struct StoreProvider {
     submitter: Arc<Submitter>,
     readers: Readers,
@@ -87,10 +87,11 @@ impl StoreProvider {
         self.query("snapshot", |reader| reader.snapshot()).await
     }
 
-    /// Reads on a reader, or between two transactions if there is none. For reads that the traits do not have.
+    /// Reads on a reader, or between two transactions if the store has no readers. For reads that the traits do not
+    /// have.
     ///
     /// # Errors
-    /// That of the read; retryable if the store is closed.
+    /// The error of the read; retryable if the store is closed.
     pub async fn query<T: Send + 'static>(
         &self,
         operation: &str,

@@ -113,8 +113,8 @@ impl ReadQueue {
         }
     }
 
-    /// Waits for the next read; with `shared`, joins all waiting reads that one call can make. `None` when the queue is closed and
-    /// empty.
+    /// Waits for the next read; with `shared`, joins all waiting reads that one call can make. `None` when the queue is
+    /// closed and empty.
     fn next(&self, shared: bool) -> Option<Read> {
         let mut state = self.lock();
         loop {
@@ -140,7 +140,7 @@ impl ReadQueue {
     }
 }
 
-/// A read with the callers who wait for it.
+/// A read with the callers that wait for it.
 pub(crate) enum Read {
     One(Box<RunRead>),
     Statuses(SharedRead<Statuses>),
@@ -159,7 +159,7 @@ impl Read {
     ) -> (Self, ReadResult<T>) {
         let (reply, result) = oneshot::channel();
         let run = Box::new(move |reader: Result<&mut dyn StoreReader, StoreFailure>| {
-            // A caller that has gone away needs no answer.
+            // A dropped caller needs no answer.
             if reply.is_closed() {
                 return;
             }
@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    /// A read of nothing, and where it is told that it was made.
+    /// An empty read, and the receiver of its answer.
     fn read() -> (Read, oneshot::Receiver<Result<(), StoreFailure>>) {
         Read::new("test".into(), |_| Ok(()))
     }
@@ -278,9 +278,9 @@ mod tests {
         }
     }
 
-    /// Q1: what is broken concerns one instance.
+    /// Q1: the damage concerns one instance.
     #[test]
-    fn what_cannot_be_read_of_one_instance_does_not_keep_the_others_from_theirs() {
+    fn an_unreadable_instance_does_not_fail_the_reads_of_others() {
         let mut engine = OneUnreadable(MemoryEngine::default());
         let (mut read, broken) = SharedRead::<Descriptors>::new("test".into(), "broken".to_owned());
         let (other, sound) = SharedRead::new("test".into(), "sound".to_owned());
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn each_read_is_made_once_whoever_sleeps_or_is_busy() {
+    fn each_read_is_made_once_by_a_sleeping_or_a_busy_thread() {
         let queue = Arc::new(ReadQueue::default());
         let reader = |queue: Arc<ReadQueue>| {
             move || {

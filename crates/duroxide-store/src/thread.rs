@@ -19,7 +19,7 @@ pub(crate) fn spawn(
 ) -> Result<JoinHandle<()>, ProviderError> {
     let logs = dispatcher::get_default(Dispatch::clone);
     let run = || {
-        let _alarm = Alarm;
+        let _log = PanicLog;
         run();
     };
     let run = move || {
@@ -67,9 +67,9 @@ pub(crate) fn join(thread: JoinHandle<()>) {
 }
 
 /// Logs when its thread ends by a panic.
-struct Alarm;
+struct PanicLog;
 
-impl Drop for Alarm {
+impl Drop for PanicLog {
     fn drop(&mut self) {
         if panicking() {
             log::thread_panicked(current().name().unwrap_or("unnamed"));

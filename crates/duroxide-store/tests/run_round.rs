@@ -166,9 +166,9 @@ async fn a_round_belongs_to_one_execution() {
     assert_untouched(&store, &token).await;
 }
 
-/// S4.24: a commit under a lock that is gone is the provider's error, and changes nothing.
+/// S4.24: a commit under a lost lock returns the provider's error, and changes nothing.
 #[tokio::test]
-async fn a_lost_lock_is_told() {
+async fn a_lost_lock_is_reported() {
     let (store, _, token) = fetched().await;
     store.abandon_orchestration_item(&token, None, true).await.unwrap();
     let error = run_round(&*store, &token, async |round: &mut OpenRound| {

@@ -23,7 +23,7 @@ struct Visit {
 }
 
 impl Visit {
-    /// `None` where there is no browser.
+    /// `None` without a browser.
     fn new(instances: u32, width: u32) -> Option<Self> {
         let driver = Driver::start()?;
         let tokio = Runtime::new().unwrap();
@@ -35,7 +35,7 @@ impl Visit {
     fn signed_in(instances: u32, width: u32, token: &str) -> Option<Self> {
         let visit = Self::new(instances, width)?;
         visit.page.go(&visit.shop.url(""));
-        // The login form is what a stranger gets, with 401, which the browser notes in its console.
+        // Without a session the console answers with the login form and 401, which the browser notes in its console.
         visit.page.fill("#token", token);
         visit.page.press(key::ENTER);
         visit.page.text_of("nav[aria-label=Console]");

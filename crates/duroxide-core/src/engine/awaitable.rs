@@ -5,7 +5,7 @@ use std::task::{Poll, Waker};
 
 use crate::{CallKind, ErrorDetails};
 
-/// What an awaitable resolves to.
+/// The result of an awaitable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
     /// An activity or a child ended. Boxed, because failures are rare and their details large.
@@ -22,7 +22,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// What a failed activity or child resolves to.
+    /// The result of a failed activity or child.
     pub(crate) fn failed(details: ErrorDetails) -> Self {
         if details == ErrorDetails::activity_never_started() {
             Self::Stopped { started: false }

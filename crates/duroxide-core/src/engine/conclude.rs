@@ -1,4 +1,4 @@
-//! Ends a turn: writes breadcrumbs and the terminal event, and collects the work to hand out.
+//! Ends a turn: writes breadcrumbs and the terminal event, and collects the scheduled work.
 
 use std::collections::BTreeSet;
 
@@ -116,7 +116,7 @@ impl Execution {
         self.check.forget_after(draft.received);
     }
 
-    /// Ends a turn after which the execution goes on: hands out all scheduled work.
+    /// Ends a turn after which the execution goes on: returns all scheduled work.
     fn keep_running(&mut self, mut draft: Draft, drops: &BTreeSet<(CallKind, u64)>) -> Turn {
         self.warn_of_never_read_queues();
         self.append_drops(&mut draft, drops);
@@ -127,7 +127,7 @@ impl Execution {
         for (event_id, action) in scheduled {
             let dropped = |kind| drops.contains(&(kind, event_id));
             match action {
-                // Work that was scheduled and dropped in the same turn is recorded and never handed out (5.3).
+                // Work that was scheduled and dropped in the same turn is recorded and never enqueued (5.3).
                 Action::CallActivity { .. } if dropped(CallKind::Activity) => {}
                 Action::CreateTimer { .. } if dropped(CallKind::Timer) => {}
                 Action::CallActivity { .. } => {
@@ -166,7 +166,7 @@ impl Execution {
         }
     }
 
-    /// Ends a turn that ends the execution: hands out only detached starts, and cancels open work.
+    /// Ends a turn that ends the execution: returns only detached starts, and cancels open work.
     fn end_execution(&mut self, mut draft: Draft, drops: &BTreeSet<(CallKind, u64)>, end: End) -> Turn {
         let base = draft.base;
         let earlier =

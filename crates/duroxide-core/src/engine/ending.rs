@@ -16,15 +16,15 @@ use crate::{
 /// The record of an execution that is ended without running its code.
 #[derive(Debug, Clone)]
 pub enum Record {
-    /// It has no history yet and would have begun with this seed.
+    /// The execution has no history yet and would have begun with this seed.
     Unstarted(Seed),
-    /// It has this history, which is not terminal.
+    /// The execution has this history, which is not terminal.
     Stored(Vec<Event>),
-    /// It has history that cannot be decoded. Its parent and open work are unknown here.
+    /// The execution has an undecodable history. Its parent and open work are unknown here.
     Unreadable {
-        /// The instance.
+        /// The id of the instance.
         instance: String,
-        /// The execution.
+        /// The number of the execution, from 1.
         execution_id: u64,
         /// The last stored event.
         last_event_id: u64,
@@ -34,18 +34,18 @@ pub enum Record {
 /// How an execution ends without running its code.
 #[derive(Debug, Clone)]
 pub enum Ending {
-    /// It fails with these details.
+    /// The execution fails with these details.
     Failed(ErrorDetails),
-    /// It is cancelled: the request is recorded and open children are cancelled too.
+    /// The execution is cancelled: the request is recorded and open children are cancelled too.
     Cancelled {
         /// Why.
         reason: String,
     },
 }
 
-/// Ends an execution without running its code: poison, unsupported version, failed commit, or cancellation where
-/// the handler is not registered. The turn holds the start if there was none, the breadcrumbs of what is still
-/// open, and the terminal event; open activities and timers are removed.
+/// Ends an execution without running its code: poison, unsupported version, failed commit, or cancellation where the
+/// handler is not registered. The turn holds the start if there was none, the breadcrumbs of open calls, and the
+/// terminal event; open activities and timers are removed.
 pub fn end_without_code(record: Record, ending: Ending, now: Timestamp) -> Turn {
     let RecordedState {
         instance,
@@ -65,7 +65,7 @@ pub fn end_without_code(record: Record, ending: Ending, now: Timestamp) -> Turn 
         Ending::Cancelled { reason } => {
             let messages = children.into_iter().map(cancel).collect();
             match cancel_reason {
-                // The request is recorded, and its reason stands (2.4).
+                // The request is recorded, and its reason is kept (2.4).
                 Some(recorded) => (ErrorDetails::cancelled(&recorded), None, messages),
                 None => (
                     ErrorDetails::cancelled(&reason),
@@ -138,7 +138,7 @@ impl RecordedState {
         let mut check = HistoryCheck::new();
         let mut listeners = Listeners::default();
         for event in history {
-            // A history that breaks a rule is ended as well, with what the check found out until then.
+            // A history that breaks a rule is ended as well, with the state of the check up to that event.
             let _ = check.push(event);
             listeners.push(event);
         }
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(turn.messages, [cancel]);
     }
 
-    /// 2.4: a request that is stored already is not recorded again, and its reason stands.
+    /// 2.4: a request that is stored already is not recorded again, and its reason is kept.
     #[test]
     fn a_recorded_request_is_not_repeated() {
         let mut history = seed().into_events(Timestamp::ZERO);
@@ -332,7 +332,7 @@ mod tests {
 
     /// 3.2 group 5: reads that have no message, waits that have no event, and nothing that code gave up.
     #[test]
-    fn what_listens_is_told_apart_from_what_was_served() {
+    fn open_waits_are_told_apart_from_served_ones() {
         let mut history = seed().into_events(Timestamp::ZERO);
         let mut add = |source, kind| {
             let id = history.len() as u64 + 1;

@@ -44,7 +44,7 @@ pub enum HistoryViolation {
     },
     /// I02: an event after the terminal one.
     AfterEnd {
-        /// Its id.
+        /// The id of the event.
         event_id: u64,
     },
     /// I04, I05: a completion of something that is not scheduled, or has one already.

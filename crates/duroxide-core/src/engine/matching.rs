@@ -194,7 +194,7 @@ mod tests {
         Action::SetKeyValue { key: key.into(), value: value.into(), last_updated_at_ms }
     }
 
-    /// 4.1: whatever is compared makes a difference, alone.
+    /// 4.1: each compared field alone makes a difference.
     #[test]
     fn every_compared_field_is_compared() {
         let wait = |name: &str| Action::WaitExternal { scheduling_event_id: 0, name: name.into() };
@@ -238,7 +238,7 @@ mod tests {
 
     /// 4.1: times and the text of a status are not compared.
     #[test]
-    fn what_is_not_compared_makes_no_difference() {
+    fn fields_that_are_not_compared_make_no_difference() {
         let timer = |fire_at_ms| Action::CreateTimer { scheduling_event_id: 0, fire_at_ms };
         let status = |status: Option<&str>| Action::UpdateCustomStatus { status: status.map(str::to_owned) };
         let pairs = [

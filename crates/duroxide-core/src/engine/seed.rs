@@ -1,4 +1,4 @@
-//! What an execution begins with: [`Seed`], [`Setup`], and its first event.
+//! The input of a new execution: [`Seed`], [`Setup`], and its first event.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -8,12 +8,12 @@ use crate::{
     Timestamp, TracedInput, WorkItem, version::BUILD_VERSION,
 };
 
-/// What an execution begins with: its start and the queue messages it inherits.
+/// The input of a new execution: its start and the queue messages it inherits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seed {
-    /// The instance.
+    /// The id of the instance.
     pub instance: String,
-    /// The execution.
+    /// The number of the execution, from 1.
     pub execution_id: u64,
     /// The orchestration's name.
     pub name: String,
@@ -95,13 +95,13 @@ impl Seed {
     }
 }
 
-/// What the runtime passes to an execution.
+/// The runtime's arguments for an execution.
 pub struct Setup {
     /// The code.
     pub handler: OrchestrationHandlerRef,
     /// The clock of timers, key-value changes and events.
     pub clock: Arc<dyn Clock>,
-    /// Limits checked before a turn is handed out.
+    /// Limits checked before a turn is returned.
     pub limits: RuntimeLimits,
     /// The worker that runs it, for traces.
     pub worker_id: Option<String>,

@@ -43,7 +43,7 @@ pub(crate) struct State {
     pub(crate) ends_cancelled: bool,
     /// Bytes of the values that calls returned and that the code may still hold.
     value_bytes: usize,
-    /// The call whose value was handed out last, except for queue reads.
+    /// The call whose value the code got last, except for queue reads.
     last_resolved: Option<Resolved>,
     next_token: u64,
     emitted: VecDeque<Emission>,
@@ -205,7 +205,7 @@ impl State {
     /// Drops a call that has not resolved. Returns the waker to call.
     pub(crate) fn drop_call(&mut self, token: u64) -> Option<Waker> {
         if !self.access.is_allowed() {
-            // A drop beside the code happens at another moment in every run, so it must not be recorded.
+            // A drop on another task or thread happens at another moment in every run, so it must not be recorded.
             return None;
         }
         let live = !self.replaying;

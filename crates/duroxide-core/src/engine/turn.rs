@@ -7,7 +7,7 @@ use crate::{ErrorDetails, Event, ParentLink, WorkItem};
 pub struct Turn {
     /// New events, numbered, in the order in which they are stored. A terminal event is the last one.
     pub delta: Vec<Event>,
-    /// `ActivityExecute` items to hand out.
+    /// `ActivityExecute` items to enqueue.
     pub activities: Vec<WorkItem>,
     /// Timers, child and detached starts, child cancellations. The runtime adds the message to the parent, made from
     /// `outcome` and `parent`, because an old link may need a read of the store.
@@ -28,7 +28,7 @@ impl Turn {
     /// Both turns as one, to be committed together. `later` is the next turn of the same execution.
     #[must_use]
     pub fn followed_by(mut self, later: Self) -> Self {
-        // Work of the first turn that the second one gave up is never handed out.
+        // Work of the first turn that the second one dropped is never enqueued.
         let gone = |item: &WorkItem| match item {
             WorkItem::ActivityExecute { id, .. } => later.cancelled_activities.contains(id),
             WorkItem::TimerFired { id, .. } => later.cancelled_timers.contains(id),
@@ -58,23 +58,23 @@ impl Turn {
 /// The state of an execution after a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It waits for something.
+    /// The code waits for calls.
     Running,
-    /// It returned.
+    /// The code returned.
     Completed {
-        /// What it returned.
+        /// The returned value.
         output: String,
     },
-    /// It failed or was cancelled.
+    /// The execution failed or was cancelled.
     Failed {
         /// Why.
         details: ErrorDetails,
     },
-    /// It ended and the next execution begins.
+    /// The execution ended and the next one begins.
     ContinuedAsNew(Continuation),
 }
 
-/// What the next execution inherits.
+/// The values that the next execution inherits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Continuation {
     /// The next input.

@@ -172,7 +172,7 @@ fn a_crash_before_the_result_is_stored_delivers_the_activity_again() {
     assert_eq!(again.attempt_count, 2);
 }
 
-/// S4.37, S4.18: an external event has no schedule to recognise it by. The recorded steps say that it was consumed.
+/// S4.37, S4.18: an external event has no schedule to recognise it by. The recorded steps show that it was consumed.
 #[test]
 fn a_crash_between_append_and_ack_records_an_external_event_once() {
     let store = TableStore::default();
@@ -253,9 +253,9 @@ fn nothing_is_enqueued_before_its_schedule_and_nothing_acked_before_its_append()
     }
 }
 
-/// S4.32: a store that cannot tell whether its former process still runs keeps locks until their deadline.
+/// S4.32: a store that does not know whether its former process still runs keeps locks until their deadline.
 #[test]
-fn a_lock_holds_until_its_deadline_unless_its_holder_is_known_to_be_gone() {
+fn a_lock_holds_until_its_deadline_unless_its_holder_is_known_to_be_dead() {
     let store = TableStore::default();
     let mut before = process(&store);
     before.send(&start("a"));

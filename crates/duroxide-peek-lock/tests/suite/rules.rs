@@ -47,7 +47,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_adapter_does_what_the_model_does(numbers in prop::collection::vec(any::<u64>(), 0..100)) {
+    fn the_adapter_agrees_with_the_model(numbers in prop::collection::vec(any::<u64>(), 0..100)) {
         let (model, other) = (ModelEngine::default(), Rereading(engine(TableStore::default())));
         compare(&mut Subject::new(model), &mut Subject::new(other), &numbers);
     }

@@ -1,4 +1,4 @@
-//! Why a store cannot be opened, and what to do about it.
+//! Why a store cannot be opened, with the remedy.
 
 use tokio_postgres::error::SqlState;
 
@@ -14,7 +14,7 @@ pub enum OpenError {
          sslmode is disable, prefer or require, which verifies as verify-full does elsewhere)"
     )]
     Url {
-        /// What is wrong with it.
+        /// The error.
         message: String,
     },
     /// No server answers in time.
@@ -22,7 +22,7 @@ pub enum OpenError {
         "cannot reach PostgreSQL: {message} (check host and port, and that the server runs and takes connections)"
     )]
     Connect {
-        /// What is known.
+        /// The cause, as far as known.
         message: String,
     },
     /// The connection cannot be encrypted as `sslmode` asks for.
@@ -32,15 +32,15 @@ pub enum OpenError {
          PostgresOptions::tls to trust another one)"
     )]
     Tls {
-        /// What is known.
+        /// The cause, as far as known.
         message: String,
     },
-    /// The server does not let us in: the user, the password or the database is not what it expects.
+    /// The server refuses the login: user, password or database is wrong.
     #[error(
         "PostgreSQL refuses the connection: {message} (check user, password, dbname and the server's pg_hba.conf)"
     )]
     Refused {
-        /// What the server says.
+        /// The server's message.
         message: String,
     },
     /// A pooler does not pass the settings of a connection on.
@@ -49,7 +49,7 @@ pub enum OpenError {
          the server itself)"
     )]
     Pooler {
-        /// What the pooler says.
+        /// The pooler's message.
         message: String,
     },
     /// The server takes no more connections.
@@ -58,7 +58,7 @@ pub enum OpenError {
          processes, or put a pooler in front)"
     )]
     TooManyConnections {
-        /// What the server says.
+        /// The server's message.
         message: String,
         /// How many connections a provider opens.
         needed: usize,
@@ -77,37 +77,37 @@ pub enum OpenError {
          set default_transaction_read_only=off for this role"
     )]
     ReadOnly,
-    /// The role may not do what is needed.
+    /// The role lacks a privilege.
     #[error(
         "the role may not use schema {schema}: {message} (let its owner open the store once, and grant the role usage \
          of the schema and select, insert, update and delete on its tables; see docs/postgres.md)"
     )]
     Denied {
-        /// The schema.
+        /// The name of the schema.
         schema: String,
-        /// What the server says.
+        /// The server's message.
         message: String,
     },
     /// The schema holds tables of another program under the names of ours.
     #[error("schema {schema} holds tables that are not duroxide's ({message}): choose another schema")]
     ForeignSchema {
-        /// The schema.
+        /// The name of the schema.
         schema: String,
-        /// What was found.
+        /// The finding.
         message: String,
     },
     /// The schema cannot be made or read.
     #[error("cannot prepare schema {schema}: {message}")]
     Prepare {
-        /// The schema.
+        /// The name of the schema.
         schema: String,
-        /// What the database says.
+        /// The database's message.
         message: String,
     },
-    /// There is no store, and it was not to be made.
+    /// The schema has no store, and making one was not allowed.
     #[error("there is no duroxide store in schema {schema}: start a node on it first, which makes it")]
     Missing {
-        /// The schema.
+        /// The name of the schema.
         schema: String,
     },
     /// An older duroxide has made the schema, and it was not to be changed.
@@ -116,7 +116,7 @@ pub enum OpenError {
          once, which brings it up to date"
     )]
     OlderSchema {
-        /// The schema.
+        /// The name of the schema.
         schema: String,
         /// Its version.
         found: i64,
@@ -128,7 +128,7 @@ pub enum OpenError {
         "schema {schema} has version {found}, and this build knows versions up to {known}: use a newer build"
     )]
     NewerSchema {
-        /// The schema.
+        /// The name of the schema.
         schema: String,
         /// Its version.
         found: i64,
@@ -145,7 +145,7 @@ impl OpenError {
             SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
             SqlState::INVALID_CATALOG_NAME,
             SqlState::INSUFFICIENT_PRIVILEGE,
-            // The session connection leads to another database than the others.
+            // The session connection reaches another database than the other connections.
             SqlState::UNDEFINED_TABLE,
         ];
         if trouble.has_code(&SqlState::READ_ONLY_SQL_TRANSACTION) {

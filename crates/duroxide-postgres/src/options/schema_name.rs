@@ -18,8 +18,8 @@ const RESERVED: [&str; 101] = [
     "where", "window", "with",
 ];
 
-/// The name of a schema: lowercase letters, digits and underscores, not beginning with a digit, at most 63 characters, and no word that
-/// SQL reserves (`user`, `order`).
+/// The name of a schema: lowercase letters, digits and underscores, not beginning with a digit, at most 63 characters, and
+/// no word that SQL reserves (`user`, `order`).
 ///
 /// Statements are built with it, so nothing else is let in.
 #[derive(Debug, Clone, PartialEq, Eq)]

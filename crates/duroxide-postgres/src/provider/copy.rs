@@ -1,7 +1,7 @@
 //! Copies another store into a new schema.
 //!
-//! Rows go into a schema of another name, page by page, each page in a transaction. When all of them are there and have been
-//! compared with the source, that schema gets its name. So nobody sees half a copy, and one that was interrupted goes on
+//! Rows go into a schema of another name, page by page, each page in a transaction. When all of them are copied and have
+//! been compared with the source, that schema gets its name. So no process sees half a copy, and an interrupted one goes on
 //! behind its last page.
 
 use std::time::Duration;
@@ -41,17 +41,17 @@ pub struct CopyProgress {
     pub total: u64,
 }
 
-/// Why a copy failed. The schema does not exist; what was copied is kept for the next attempt.
+/// Why a copy failed. The schema does not exist; the copied pages are kept for the next attempt.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CopyError {
-    /// The source cannot be opened, or somebody uses it.
+    /// The source cannot be opened, or is in use.
     #[error("cannot copy from there: {0}")]
     Source(#[source] ProviderError),
     /// The database cannot be used.
     #[error(transparent)]
     Target(#[from] OpenError),
-    /// The schema is there already.
+    /// The schema exists already.
     #[error(
         "schema {schema} exists: a copy makes its schema itself; choose another name, or drop the schema"
     )]
@@ -64,7 +64,7 @@ pub enum CopyError {
         "cannot copy through a transaction pooler: give the address of the server itself (PostgresOptions::session_config)"
     )]
     Pooled,
-    /// Somebody else copies into the same schema.
+    /// Another process copies into the same schema.
     #[error("another copy into schema {schema} runs: wait for its end")]
     Busy {
         /// Its name.
@@ -76,7 +76,7 @@ pub enum CopyError {
         /// Why.
         message: String,
     },
-    /// The copy is not what the source is.
+    /// The copy differs from the source.
     #[error("the copy differs from its source at {what}")]
     Differs {
         /// The first instance that differs, or a part of the store.
@@ -146,7 +146,7 @@ struct Target {
 }
 
 impl Target {
-    /// Opens what an interrupted copy of the same state has left, or begins anew.
+    /// Opens the rest of an interrupted copy of the same state, or begins anew.
     fn open(options: &PostgresOptions, state: &str) -> Result<Self, CopyError> {
         let name = format!("{}{SUFFIX}", options.schema);
         let schema = SchemaName::new(&name)
@@ -176,7 +176,7 @@ impl Target {
         }
     }
 
-    /// Whether what is there was copied from this state. If nothing was, it is noted.
+    /// Whether the rows were copied from this state. A schema without copied instances notes the state.
     fn continues(&mut self, state: &str) -> Result<bool, CopyError> {
         let table = format!("CREATE TABLE IF NOT EXISTS {}.copied_from (state text NOT NULL)", self.schema);
         self.engine.tables().connection().script(&table)?;

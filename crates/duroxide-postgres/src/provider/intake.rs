@@ -5,16 +5,16 @@ use tokio_postgres::GenericClient;
 
 use crate::SchemaName;
 
-/// What nodes are notified of when somebody writes into the intake.
+/// The notification after a write into the intake.
 pub(crate) const INTAKE_NOTIFICATION: &str = "intake";
 
-/// Starts instances and sends to them in a transaction of the caller, in the store's own database: rows of the caller and
-/// what it asks for here commit together, or neither does.
+/// Starts instances and sends to them in a transaction of the caller, in the store's own database: the caller's rows and
+/// these calls commit together, or neither does.
 ///
-/// A call inserts a row into the table `intake` and notifies the nodes, which hear of it when the transaction commits. They
-/// take committed rows over within milliseconds, those of one transaction or of one caller's transactions in the order in
-/// which they were inserted. Until then clients do not see an instance that was started like this. A start of an id that
-/// exists does nothing.
+/// A call inserts a row into the table `intake` and notifies the nodes when the transaction commits. They apply committed
+/// rows within milliseconds, those of one transaction or of one caller's transactions in the order in which they were
+/// inserted. Until then clients do not see an instance that was started like this. A start of an id that exists does
+/// nothing.
 ///
 /// ```no_run
 /// use duroxide_postgres::{Intake, SchemaName};

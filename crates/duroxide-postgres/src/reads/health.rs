@@ -1,4 +1,4 @@
-//! What an operator looks at: how large the tables are, how many of their rows are dead, how long work waits.
+//! Table sizes, dead rows and queue ages for operators.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub struct PostgresHealth {
     /// How long ago the activity was scheduled that would be claimed next, earlier attempts included; `None` if no activity is
     /// ready.
     pub oldest_ready_activity: Option<Duration>,
-    /// By how much the earliest timer, lease or delay has passed that nobody has acted on; `None` if there is none.
+    /// By how much the earliest timer, lease or delay is overdue; `None` if none is.
     pub overdue: Option<Duration>,
     /// The age of the oldest transaction on the server that keeps dead rows from being removed, as far as the role may see
     /// it. More than some seconds, and the tables grow.
@@ -39,11 +39,11 @@ pub struct PostgresHealth {
 pub struct TableHealth {
     /// The table's name, without the schema.
     pub name: String,
-    /// Rows that are there.
+    /// Live rows.
     pub live_rows: u64,
     /// Rows that were deleted or replaced and that no vacuum has removed.
     pub dead_rows: u64,
-    /// Bytes of the table, with what is stored out of line.
+    /// Bytes of the table, with values that are stored out of line.
     pub table_bytes: u64,
     /// Bytes of its indexes.
     pub index_bytes: u64,
@@ -69,8 +69,8 @@ const TABLES: &str = "SELECT relname::text AS name, n_live_tup AS live, n_dead_t
     FROM pg_catalog.pg_stat_user_tables WHERE schemaname = $1
     ORDER BY pg_catalog.pg_total_relation_size(relid) DESC, relname";
 
-/// Each age is found through an index, so the question is cheap however much there is. The events of the first activities tell when
-/// those were scheduled.
+/// Each age is found through an index, so the query is cheap for any number of rows. The events of the first activities
+/// have the times at which they were scheduled.
 fn ages(schema: &SchemaName) -> String {
     format!(
         "WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
@@ -117,7 +117,7 @@ async fn ask(options: &PostgresOptions) -> Result<PostgresHealth, Trouble> {
         tables: tables.iter().map(table).collect::<Result<_, Trouble>>()?,
         oldest_ready_instance: age(&row, "ready_instance")?,
         oldest_ready_activity: since_scheduled(&row)?,
-        // What is due later is not overdue.
+        // Items that are due later are not overdue.
         overdue: row
             .column::<Option<i64>>("overdue")?
             .and_then(|micros| u64::try_from(micros).ok())

@@ -1,4 +1,4 @@
-//! What is stored of one instance.
+//! The stored rows of one instance.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -37,8 +37,8 @@ const HISTORY: &str = concat!(
     not_removed!(),
     " ORDER BY history.event_id"
 );
-/// For each execution its events, and behind them what earlier executions left under keys. One statement sees one state of the
-/// store.
+/// For each execution its events, and behind them the key-values that earlier executions left. One statement sees one state of
+/// the store.
 const EXECUTIONS_OF: &str = concat!(
     "WITH asked AS (SELECT asked.place, instance.number, asked.execution_id
         FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS asked (id, execution_id, place)
@@ -63,7 +63,7 @@ const VALUES: &str = concat!(
     ") AS kv_change ON kv_change.key = kv.key
     WHERE kv_change.key IS NULL OR kv_change.value IS NOT NULL"
 );
-/// What is read of an instance, whatever else it must be.
+/// The query of a status, without its last condition.
 macro_rules! status {
     ($id:literal) => {
         concat!(
@@ -119,7 +119,7 @@ fn read_event(row: &Row) -> Result<EventRow, Trouble> {
     Ok(EventRow { event_id: row.number("event_id")?, data: row.column("data")? })
 }
 
-/// Adds an event, or what earlier executions left under a key, to the execution that it belongs to.
+/// Adds an event, or a key-value that earlier executions left, to its execution.
 fn add_row(row: &Row, executions: &mut [StoredExecution]) -> Result<(), Trouble> {
     // The database counts from 1.
     let place = usize::try_from(row.number("place")?).ok().and_then(|place| place.checked_sub(1));
@@ -165,7 +165,7 @@ impl PostgresEngine {
         Ok(found.into_iter().next().unwrap_or_default())
     }
 
-    /// The same for several executions.
+    /// Reads several executions.
     pub(super) fn read_executions_of(
         &mut self,
         executions: &[(String, u64)],
@@ -192,7 +192,7 @@ impl PostgresEngine {
         self.read_first(by_id(sql, instance), read_stored_status)
     }
 
-    /// The same for several instances.
+    /// Reads several instances.
     pub(super) fn read_statuses(
         &mut self,
         instances: &[String],
@@ -207,7 +207,7 @@ impl PostgresEngine {
         Ok(self.read_descriptors(&[instance.to_owned()])?.pop().flatten())
     }
 
-    /// The same for several instances.
+    /// Reads several instances.
     pub(super) fn read_descriptors(
         &mut self,
         instances: &[String],
@@ -217,7 +217,7 @@ impl PostgresEngine {
         })
     }
 
-    /// What a statement finds of each of these instances, in their order.
+    /// The row that a statement finds for each of these instances, in their order.
     fn read_of_each<T: Clone>(
         &mut self,
         sql: &'static str,

@@ -1,4 +1,4 @@
-//! Instances as management sees them: one by its id, or many by what they have in common.
+//! Instances in management reads: one by its id, or many by criteria.
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
@@ -16,7 +16,7 @@ use crate::{
     value::{Columns, limit, micros},
 };
 
-/// The first event is read where it alone tells the name.
+/// The first event is read if only it has the name.
 macro_rules! info {
     () => {
         "SELECT instance.number, instance.id, instance.execution_id, instance.name, instance.version,
@@ -32,8 +32,8 @@ macro_rules! info {
 const BY_ID: &str = concat!(info!(), "WHERE instance.id = $1 AND instance.known");
 const IDS: &str = "SELECT id FROM {s}.instance WHERE known AND ($1::text IS NULL OR status = $1)
     ORDER BY number DESC";
-/// The name of an instance that was never named is in its history, where the query decides. Instances that have ended, or not, are
-/// found by the index of ended ones.
+/// The name of an instance that was never named is in its history, where the query decides. Instances that have ended, or
+/// not, are found by the index of ended ones.
 const KNOWN: &str = concat!(
     info!(),
     "WHERE instance.known AND instance.number < $1
@@ -92,7 +92,7 @@ impl PostgresEngine {
         Ok(selected)
     }
 
-    /// Asks until enough rows have passed the query, which looks at more than the statement can.
+    /// Reads until enough rows have passed the query, which has criteria that the statement lacks.
     fn select(
         &mut self,
         query: &InstanceQuery,

@@ -19,7 +19,7 @@ use crate::{
     value::{Columns, limit, micros, number, time},
 };
 
-/// The time of a read: that of the database, unless the caller says one.
+/// The time of a read: the database's, unless the caller gives one.
 pub(super) const NOW: &str =
     "SELECT coalesce($1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AS now";
 /// Rows that wait for their removal are counted nowhere.

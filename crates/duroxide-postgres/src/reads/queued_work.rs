@@ -1,4 +1,4 @@
-//! What is queued for one instance.
+//! The queued rows of one instance.
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{

@@ -15,7 +15,7 @@ use duroxide_provider::{
 
 use crate::PostgresEngine;
 
-/// Hands reads to the methods that know the statements.
+/// Forwards reads to the methods that have the statements.
 macro_rules! hand_on {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $read:ident($($given:expr),*);)*) => {
         impl StoreReader for PostgresEngine {

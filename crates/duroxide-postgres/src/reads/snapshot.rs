@@ -38,8 +38,8 @@ const SETTING_CHANGES: &str = "SELECT {columns kv_change} FROM {s}.kv_change";
 const CUSTOM_STATUS: &str = "SELECT {columns custom_status} FROM {s}.custom_status";
 const LETTERS: &str = "SELECT {columns dead_letter} FROM {s}.dead_letter ORDER BY dead_letter.number";
 
-/// What is stored twice, so that an index need not be written with every change: the places of ready instances, and when to look at an
-/// instance, which is never after it is due.
+/// Contradictions between values that are stored twice, so that an index need not be written with every change: ready
+/// numbers, and `look_at`, which is never after the time at which the instance is due.
 const CONTRADICTIONS: &str = "SELECT
     (SELECT count(*) FROM {s}.ready_instance WHERE NOT EXISTS (SELECT 1 FROM {s}.instance
         WHERE instance.number = ready_instance.instance AND instance.route = ready_instance.route
@@ -52,7 +52,7 @@ const CONTRADICTIONS: &str = "SELECT
 const ALL: [&str; 9] =
     [INSTANCES, EXECUTIONS, EVENTS, MESSAGES, ACTIVITIES, SETTINGS, SETTING_CHANGES, CUSTOM_STATUS, LETTERS];
 
-/// Everything, with the rows of each instance apart. Each row is looked at once, and moved from there into the snapshot.
+/// The whole content, grouped by instance. Each row is visited once, and moved into the snapshot.
 struct Content {
     instances: Vec<InstanceRow>,
     executions: Grouped<u64, Execution>,
@@ -147,7 +147,7 @@ impl<K: Eq + Hash, R> Grouped<K, R> {
 }
 
 impl PostgresEngine {
-    /// Everything. What was hidden until now or earlier counts as visible.
+    /// The whole content. Rows hidden until now or earlier count as visible.
     pub(super) fn read_snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure> {
         let taken_at = self.rules.now();
         let queries =
@@ -171,7 +171,7 @@ fn check_contradictions(row: Option<&Row>) -> Result<(), Trouble> {
     Err(Trouble::new(Class::Refused, message))
 }
 
-/// The attempt of a lock that is still there is counted when the lock ends.
+/// The attempt of a present lock is counted when the lock ends.
 fn message_snapshot(row: &InstanceRow, message: Message, now: Timestamp) -> MessageSnapshot {
     let locked = row.lock.as_ref().is_some_and(|lock| lock.extent.holds(&message.queued));
     MessageSnapshot {
@@ -208,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// `check` and `copy` read whole stores: what they do grows with the rows, not with rows times instances.
+    /// `check` and `copy` read whole stores: their time grows with the rows, not with rows times instances.
     #[test]
     fn each_row_is_looked_at_once_however_many_instances_there_are() {
         let looks = Cell::new(0);

@@ -1,4 +1,4 @@
-//! Summaries: instances by name, version and status; what waits in the queues.
+//! Summaries: instances by name, version and status, and the queues by needs.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,8 +18,8 @@ use crate::{
     value::{Columns, micros, span, time},
 };
 
-/// One pass over the instances. When one ended is looked up only if that may be in the period: a round that ends an instance
-/// changes it.
+/// One pass over the instances. The end of an instance is read only if it may be in the period: a round that ends an
+/// instance changes it.
 const COUNTS: &str = "SELECT coalesce(instance.name, '') AS name, coalesce(instance.version, '') AS version,
         coalesce(instance.status, '') AS status,
         CASE WHEN execution.completed_at >= $1 AND execution.completed_at < $2
@@ -49,11 +49,12 @@ const LOCKED: &str = "SELECT coalesce(instance.route, 0) AS route, route.definit
     GROUP BY 1, 2";
 const WAITING: &str = "SELECT count(*) AS instances FROM {s}.instance 
     WHERE look_at IS NOT NULL AND wait_until IS NOT NULL";
-/// Only for a lease, or a wait without an end, may an instance be looked at too early.
+/// Only for a lease, or a wait without an end, may `look_at` be too early.
 const NEXT_TIMER: &str = "SELECT wait_until FROM {s}.instance
     WHERE look_at IS NOT NULL AND wait_until IS NOT NULL AND (lock_until IS NULL OR lock_until <= $1)
     ORDER BY look_at LIMIT 1";
-/// What became due a moment ago is ready. The event of the first activity tells when that was scheduled.
+/// Items that became due a moment ago are ready. The event of the first activity has the time at which it was
+/// scheduled.
 const LANES: &str = "SELECT lane.definition, counted.*,
         (SELECT history.data FROM {s}.activity JOIN {s}.history ON history.instance = activity.instance
             AND history.execution_id = activity.execution_id AND history.event_id = activity.activity_id
@@ -65,7 +66,7 @@ const LANES: &str = "SELECT lane.definition, counted.*,
         FROM {s}.activity GROUP BY lane) AS counted
     JOIN {s}.lane ON lane.id = counted.id";
 
-/// Leases that end later are not looked for: between now and then the timers of a whole store may be due.
+/// Later leases are not searched: between now and then the timers of a whole store may be due.
 const LEASE_MAX: Duration = Duration::from_secs(3600);
 
 impl PostgresEngine {
@@ -172,7 +173,7 @@ fn routes(ready: &[Row], locked: &[Row]) -> Result<Vec<RouteSummary>, Trouble> {
     Ok(routes)
 }
 
-/// What a route asks for; nothing if there is none.
+/// The needs of a route; empty without a route.
 fn route(row: &Row) -> Result<RouteSummary, Trouble> {
     let definition: Option<String> = row.column("definition")?;
     let needs = if definition.is_some() { needs_of(row)? } else { InstanceNeeds::default() };

@@ -17,7 +17,7 @@ pub(crate) struct Activity {
     pub(crate) queued: QueuedActivity,
     /// Its JSON, if that was loaded.
     pub(crate) data: Option<String>,
-    /// What the JSON says, if that is at hand.
+    /// The decoded JSON, if it is at hand.
     pub(crate) item: Option<Arc<WorkItem>>,
 }
 

@@ -15,8 +15,8 @@ use crate::{
 const VISIBLE: &str = "visible";
 const MARKED: &str = "marked";
 
-/// A locked instance is looked at within this many microseconds, again and again while its lease lasts. So the locks of a dead
-/// node are found among the instances of the next minute, however long their leases are.
+/// `look_at` of a locked instance is at most this many microseconds ahead, and moves on while the lease lasts. So the locks of
+/// a dead node are found among the instances of the next minute, however long their leases are.
 macro_rules! lock_look_micros {
     () => {
         60_000_000
@@ -24,7 +24,7 @@ macro_rules! lock_look_micros {
 }
 pub(crate) use lock_look_micros;
 
-/// The time at which to look at a row. A lease began its length before its end. (`least` skips what is NULL.)
+/// The expression of `look_at`. A lease began its length before its end. (`least` ignores NULL.)
 macro_rules! look_at {
     ($row:literal) => {
         concat!(
@@ -43,9 +43,9 @@ macro_rules! look_at {
     };
 }
 
-/// When to look at an instance: at `wait_until`, or earlier. An index has this column, so what happens with every turn does not change
-/// it: a lease that ends later, and a wait without an end. A timer is written as it is, and so is the end of an instance
-/// (`is_end_of_instance` of the rules).
+/// When a promotion reads an instance: at `wait_until`, or earlier. An index has this column, so it is not changed with
+/// every turn: a lease that ends later, and a wait without an end. A timer is written exactly, and so is the end of an
+/// instance (`is_end_of_instance` of the rules).
 const LOOK_AT: Computed = Computed {
     name: "look_at",
     inserted: look_at!(""),

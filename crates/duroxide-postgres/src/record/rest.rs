@@ -57,7 +57,7 @@ record!(Session, "session", |it| {
 pub(crate) struct Setting {
     pub(crate) instance: u64,
     pub(crate) key: String,
-    /// `None`: there is a value, and it was not read.
+    /// `None`: a value exists, and was not read.
     pub(crate) entry: Option<KvEntry>,
 }
 

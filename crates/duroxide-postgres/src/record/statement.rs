@@ -8,8 +8,8 @@ use crate::{SchemaName, value::Kind};
 /// * `{s}` is the schema;
 /// * `{columns t}` are all columns of table `t`, `{head t}` all but `data`;
 /// * `{insert t}`, `{update t}`, `{upsert t}`, `{delete t}` and `{verify t}` are whole statements over arrays of rows;
-/// * statements with [`TOGETHER`] between them become one, whose parameters are theirs in this order, and then two more: how many
-///   rows with known revisions are written, and how many blocks of numbers are drawn.
+/// * statements with [`TOGETHER`] between them become one, whose parameters are theirs in this order, and then two more: the
+///   number of written rows with known revisions, and of drawn blocks of numbers.
 pub(crate) fn expand(template: &str, schema: &SchemaName) -> String {
     let Some(parts) = template.strip_prefix(TOGETHER) else { return expand_one(template, schema) };
     let parts = parts.split(TOGETHER).map(|part| expand_one(part, schema));
@@ -18,12 +18,12 @@ pub(crate) fn expand(template: &str, schema: &SchemaName) -> String {
 
 /// Stands in front of each template of the statements that become one.
 pub(crate) const TOGETHER: &str = " TOGETHER WITH ";
-/// Stands in statements that look for rows with known revisions. They tell how many they found.
+/// Part of the statements that find rows with known revisions. They return how many they found.
 const KNOWN_REVISION: &str = "revision = given.known_revision";
 
-/// All statements are common table expressions, which PostgreSQL carries out in any case; none of them sees what another
-/// one writes. The statement around them fails if a row with a known revision was not found. It counts instances in front of
-/// activities, so rows are locked in the order in which everybody locks them.
+/// All statements are common table expressions, which PostgreSQL carries out in any case; none of them sees the writes of
+/// another one. The statement around them fails if a row with a known revision was not found. It counts instances in front
+/// of activities, so rows are locked in the order of all processes.
 fn written_together(mut statements: Vec<String>, schema: &SchemaName) -> String {
     let mut parameters = 0;
     for statement in &mut statements {
@@ -46,7 +46,7 @@ fn written_together(mut statements: Vec<String>, schema: &SchemaName) -> String 
     )
 }
 
-/// How many parameters a statement over arrays has: all are cast where they stand.
+/// How many parameters a statement over arrays has: all are cast in place.
 fn parameters_of(statement: &str) -> usize {
     (1..).take_while(|number| statement.contains(&format!("${number}::"))).count()
 }
@@ -76,8 +76,8 @@ fn list(table: &Table, takes: fn(&Column) -> bool) -> String {
 
 /// The columns of some roles, as the rows of arrays, and behind them the known revisions if they are wanted.
 ///
-/// Each array is unnested in a list of expressions, which reads all of them side by side. `FROM unnest($1, $2)` would first write each
-/// column into a store of its own: for rows of an instance, two and a half times the work.
+/// Each array is unnested in a list of expressions, which reads all of them side by side. `FROM unnest($1, $2)` would first
+/// write each column into a store of its own: for rows of an instance, two and a half times the work.
 fn unnested(table: &Table, takes: fn(Role) -> bool, with_revisions: bool) -> String {
     let taken = table.columns.iter().filter(|column| takes(column.role));
     let taken = taken.map(|column| (column.kind, column.name));
@@ -115,8 +115,8 @@ fn assignments(table: &Table, source: &str) -> String {
     joined(changing.into_iter().map(|column| format!("{column} = {source}.{column}")))
 }
 
-/// Each given row is looked up by the index. The array of one element is there for the planner, which takes a table for
-/// empty that was empty when it was analysed: a plain comparison lets it read the whole index for each given row instead.
+/// Finds each given row by the index. The array of one element is a hint for the planner, which believes a table empty
+/// that was empty when it was analysed: a plain comparison lets it read the whole index for each given row instead.
 fn same_key(table: &Table) -> String {
     let keys = names(table, is_key).into_iter().enumerate().map(|(position, key)| match position {
         0 => format!("{0}.{key} = ANY (ARRAY[given.{key}])", table.name),
@@ -147,7 +147,7 @@ fn delete_text(table: &Table) -> String {
     format!("DELETE FROM {{s}}.{} USING {given} WHERE {}{}", table.name, same_key(table), unchanged(table))
 }
 
-/// The condition that nobody has changed a row in the meantime.
+/// The condition that a row was not changed in the meantime.
 fn unchanged(table: &Table) -> String {
     if !table.has_revisions() {
         return String::new();

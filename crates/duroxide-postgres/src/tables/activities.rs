@@ -22,7 +22,8 @@ const HAS_ACTIVITIES: &str = "SELECT 1 FROM {s}.activity WHERE instance = $1 LIM
 const DELETE_ALL: &str = "DELETE FROM {s}.activity WHERE instance = $1 RETURNING number";
 const LEASED: &str = "SELECT {head activity} FROM {s}.activity
     WHERE activity.lock_until > $1 ORDER BY activity.number FOR UPDATE";
-/// Whoever holds a row changes it; the next promotion finds it. In this order the index of waiting rows has them.
+/// A row that another transaction has locked is being changed; the next promotion finds it. The order is that of the
+/// index of waiting rows.
 const DUE: &str = concat!(
     "SELECT {columns activity} FROM {s}.activity WHERE activity.wait_until <= ",
     given_time!("$1"),
@@ -85,7 +86,7 @@ impl PostgresTables {
         prepared: &ActivityRow,
     ) -> Result<bool, Trouble> {
         let key = (queued.instance, queued.execution_id, queued.activity_id);
-        // Should it be there although this node does not know of it, its insert fails.
+        // If it exists although this node does not know it, its insert fails.
         let is_new = self.relied_on_cache
             && !self.set.activity_keys.contains_key(&key)
             && !self.row_cache.has_activity(&key);

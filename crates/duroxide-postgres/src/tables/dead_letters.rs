@@ -23,8 +23,8 @@ impl PostgresTables {
         Ok(number)
     }
 
-    /// Draws twice as many numbers each time, because letters are rare, and come in crowds. What a transaction leaves is
-    /// for the next one: these numbers order nothing.
+    /// Draws twice as many numbers each time, because dead letters are rare, and come in groups. Numbers that a
+    /// transaction does not use are for the next one: they order nothing.
     fn next_letter_number(&mut self) -> Result<u64, Trouble> {
         if self.letter_numbers.is_empty() {
             let drawn_before = i64::try_from(self.set.letters.rows().count()).unwrap_or(i64::MAX);
@@ -37,7 +37,7 @@ impl PostgresTables {
         self.letter_numbers.pop_front().ok_or_else(none)
     }
 
-    /// Takes what another node has drawn and not used.
+    /// Takes the unused numbers of these tables.
     pub(crate) fn take_letter_numbers(&mut self, of: &mut Self) {
         self.letter_numbers.append(&mut of.letter_numbers);
     }

@@ -15,7 +15,7 @@ use duroxide_provider::{
 
 use super::PostgresTables;
 
-/// Hands calls to the methods of the same name, and remembers the class of what goes wrong.
+/// Forwards calls to the methods of the same name, and keeps the class of their first error.
 macro_rules! hand_on {
     (
         $trait:ident { $($own:tt)* }

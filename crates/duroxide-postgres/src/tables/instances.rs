@@ -62,7 +62,7 @@ impl PostgresTables {
     }
 
     pub(super) fn insert_instance(&mut self, row: &InstanceRow) -> Result<bool, Trouble> {
-        // Should it be there although this node does not know of it, its insert fails.
+        // If it exists although this node does not know it, its insert fails.
         let is_new = self.relied_on_cache
             && !self.set.ids.contains_key(&row.id)
             && !self.row_cache.has_instance(&row.id);

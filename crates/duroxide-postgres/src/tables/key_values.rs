@@ -45,7 +45,7 @@ impl PostgresTables {
         Ok(settings.map(|setting| setting.key.clone()).collect())
     }
 
-    /// Whether there is a value is all that anybody asks here.
+    /// Callers only ask whether a value exists.
     fn load_settings(&mut self, instance: u64) -> Result<(), Trouble> {
         if !self.set.whole_settings.contains(&instance) && !self.set.instances.is_new(&instance) {
             self.load(vec![Request::setting_keys(&[instance].into())])?;

@@ -1,9 +1,9 @@
-//! Statements that lock and load rows, and what their answers mean for the working set.
+//! Statements that lock and load rows, and the effect of their answers on the working set.
 //!
-//! Statements of one round trip run one after the other, and under READ COMMITTED each sees what was committed when it
-//! began. So a statement that locks instances stands in front of those that read what belongs to them: once an instance is
-//! locked, nobody else changes its mailbox or its execution. Of rows whose instance was not locked by an earlier statement
-//! nothing is taken.
+//! Statements of one round trip run one after the other, and under READ COMMITTED each sees the rows that were committed
+//! when it began. So a statement that locks instances comes before those that read their rows: once an instance is locked,
+//! no other transaction changes its mailbox or its execution. Rows whose instance was not locked by an earlier statement
+//! are ignored.
 
 mod answers;
 
@@ -49,10 +49,10 @@ const LOCK_CACHED: &str = concat!(
     named!(),
     ")) ORDER BY instance.number FOR UPDATE OF instance"
 );
-/// What belongs to instances that an earlier statement has locked: the current execution, if there is one, whether there is
-/// what few instances have, and each message in a row of its own, with short texts. One message more than are loaded shows
-/// that a mailbox is too long. Of two columns of one name the first is read, so the instance has a number without a message
-/// or an execution, too.
+/// The rows of instances that an earlier statement has locked: the current execution, if any, flags for the rows that few
+/// instances have, and each message in a row of its own, with short texts. One message above the limit shows that a mailbox
+/// is too long. Of two columns of one name the first is read, so the instance has a number without a message or an
+/// execution, too.
 macro_rules! belongings {
     ($instances:expr, $max:literal, $bytes:literal) => {
         concat!(
@@ -103,12 +103,12 @@ const SETTING_KEYS: &str = "SELECT instance, key FROM {s}.kv WHERE instance = AN
 const CUSTOM_STATUS: &str = "SELECT {columns custom_status} FROM {s}.custom_status
     WHERE custom_status.instance = ANY ($1::bigint[])";
 /// Blocks of numbers, and the time. None is drawn before the rows are locked that the numbers order, and the time is not
-/// before anything that the locked rows say was committed.
+/// before any time in the locked rows.
 const DRAW_NUMBERS: &str = "SELECT nextval('{s}.numbers') AS first,
         (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
     FROM generate_series(1, $1::bigint)";
 
-/// Texts up to this length are loaded with messages that a claim hands out.
+/// Texts up to this length are loaded with the messages of a claim.
 pub(super) const DATA_BYTES_MAX: i64 = 64 << 10;
 /// Texts up to this length are loaded with other messages: the row cache takes a mailbox only with its texts.
 const SMALL_DATA_BYTES_MAX: i64 = 2 << 10;
@@ -118,7 +118,7 @@ const SMALL_DATA_BYTES_MAX: i64 = 2 << 10;
 pub(crate) struct Named {
     pub(crate) numbers: BTreeSet<u64>,
     pub(crate) ids: BTreeSet<String>,
-    /// Activities whose instances are meant.
+    /// Activities whose instances are locked, too.
     pub(crate) activities: BTreeSet<u64>,
 }
 
@@ -133,7 +133,7 @@ impl Named {
     }
 }
 
-/// A statement and what its answer means.
+/// A statement and the meaning of its answer.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) query: Query,
@@ -142,19 +142,19 @@ pub(super) struct Request {
 
 #[derive(Debug)]
 pub(super) enum Meaning {
-    /// Instances by name: what is not there does not exist.
+    /// Instances by name: those without a row do not exist.
     Instances(Named),
-    /// The revisions of instances that are in the row cache, beside those that the cache has.
+    /// The revisions of instances that are in the row cache, with the cached revisions.
     CachedInstances(BTreeMap<u64, u64>),
-    /// Instances that somebody may claim, on these routes, at most so many on each.
+    /// Ready instances on these routes, at most this many on each.
     ReadyInstances(Vec<RouteId>, usize),
     /// All stray mailboxes.
     Strays,
     /// All instances that were due at this time, or when the transaction began.
     DueInstances(Option<Timestamp>),
-    /// What belongs to instances that an earlier statement has locked.
+    /// The rows of instances that an earlier statement has locked.
     Belongings,
-    /// Activities by number: what is not there does not exist.
+    /// Activities by number: those without a row do not exist.
     Activities(BTreeSet<u64>),
     /// Activities by key.
     ActivitiesByKey(BTreeSet<(u64, u64, u64)>),
@@ -163,9 +163,9 @@ pub(super) enum Meaning {
     SessionsOfActivities(BTreeSet<u64>),
     /// All leased sessions of these owners.
     SessionsOfOwners(Vec<String>),
-    /// The sessions of all ready activities: what is not there does not exist.
+    /// The sessions of all ready activities: those without a row do not exist.
     SessionsOfReady,
-    /// Ready activities of sessions, at most so many of each session and lane.
+    /// Ready activities of sessions, at most this many of each session and lane.
     ReadyInSessions(usize),
     /// A node of this name.
     EndingNode(String),

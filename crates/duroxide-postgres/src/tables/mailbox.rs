@@ -29,7 +29,7 @@ const DATA: &str = "SELECT message.instance, message.due_at, message.number, mes
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS wanted (instance, due_at, number)
     JOIN {s}.message ON message.instance = ANY (ARRAY[wanted.instance]) AND message.due_at = wanted.due_at
         AND message.number = wanted.number";
-/// Keys of calls begin with the parent. Ids may hold slashes, so the key is looked at once more.
+/// Keys of calls begin with the parent. Ids may hold slashes, so the rules check the key again.
 const CALLS_OF: &str = "SELECT instance, key FROM {s}.message
     WHERE key >= 'ST/' AND key < 'ST0' AND key >= $1 AND key < $2 ORDER BY instance, key";
 
@@ -41,7 +41,7 @@ impl PostgresTables {
         if !self.set.mailboxes.contains_key(&instance) {
             self.load_instances(&Named { numbers: [instance].into(), ..Named::default() })?;
         }
-        // The mailbox of an instance that was deleted: what is left of it is in the database.
+        // The mailbox of a deleted instance: its remaining rows are in the database.
         Ok(self.set.mailboxes.get(&instance).copied().unwrap_or(Mailbox::Large))
     }
 
@@ -226,7 +226,7 @@ impl PostgresTables {
         Ok(found.collect())
     }
 
-    /// Loads the missing texts of a mailbox, and of all mailboxes that somebody may claim in this transaction: one round
+    /// Loads the missing texts of a mailbox, and of all mailboxes that may be claimed in this transaction: one round
     /// trip for all of them.
     fn load_data(&mut self, instance: u64) -> Result<(), Trouble> {
         let ready = self.set.instances.rows().filter(|row| matches!(row.readiness, Readiness::Ready { .. }));

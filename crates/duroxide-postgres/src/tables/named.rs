@@ -131,7 +131,7 @@ impl PostgresTables {
     }
 }
 
-/// Two statements: the second one sees what the first one inserted, or found and waited for.
+/// Two statements: the second one sees the rows that the first one inserted, or found and waited for.
 pub(super) fn add(add: &'static str, find: &'static str, definitions: Vec<String>) -> [Query; 2] {
     [Query::new(add, parameters![definitions.clone()]), Query::new(find, parameters![definitions])]
 }

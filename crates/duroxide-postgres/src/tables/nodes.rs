@@ -20,7 +20,7 @@ use crate::{
     value::{Columns, micros, number, span},
 };
 
-/// A node that ends, and what it has claimed: each claim in a row of its own, and one row without a claim if there is none. The index
+/// A node that ends, and its claims: each claim in a row of its own, and one row without a claim if it has none. The index
 /// of waiting rows finds locked instances among the timers of the next minute. Timers that are due later are not read.
 const ENDING: &str = concat!(
     "SELECT node.id, node.session_owners, held.is_activity, held.lock_token
@@ -52,7 +52,7 @@ pub(crate) const ALL: &str = "SELECT id, name, started_at, seen_at, capability F
 const SET_SEEN: &str = "UPDATE {s}.node SET seen_at = $2 WHERE id = $1";
 const LOCK_LOOK: Duration = Duration::from_micros(lock_look_micros!());
 
-/// A node as it was found, and the tokens of what it had claimed.
+/// A node as it was found, and the tokens of its claims.
 #[derive(Debug)]
 pub(super) struct EndingNode {
     id: NodeId,
@@ -61,7 +61,7 @@ pub(super) struct EndingNode {
 }
 
 impl Request {
-    /// Locks a node that ends, and finds what it has claimed at a time, or now.
+    /// Locks a node that ends, and finds its claims at a time, or now.
     pub(super) fn ending_node(name: &str, at: Option<Timestamp>) -> Self {
         let parameters = parameters![name.to_owned(), at.map(micros), span(LOCK_LOOK)];
         Self::new(Meaning::EndingNode(name.to_owned()), ENDING, parameters)
@@ -141,8 +141,8 @@ impl PostgresTables {
         Ok(())
     }
 
-    /// Its rows are loaded at once, and so are the sessions that end with it: whoever ends a node asks for each of them. A claim that
-    /// has ended since its token was read is left out.
+    /// Its rows are loaded at once, and so are the sessions that end with it: ending a node reads each of them. A claim
+    /// that has ended since its token was read is left out.
     pub(super) fn claims_of(&mut self, node: NodeId, after: Timestamp) -> Result<Vec<ClaimToken>, Trouble> {
         let found = self.set.ending_nodes.values().flatten().find(|found| found.id == node);
         let (mut claims, owners) =
@@ -202,7 +202,7 @@ fn owners(row: &NodeRow) -> String {
     serde_json::to_string(&row.session_owners).unwrap_or_default()
 }
 
-/// A node as a row says it.
+/// The node of a row.
 pub(crate) fn stored_node(row: &Row) -> Result<StoredNode, Trouble> {
     Ok(StoredNode {
         id: NodeId(row.number("id")?),

@@ -26,7 +26,7 @@ use crate::{
     needs::Needs,
 };
 
-/// How each of these instances was started. Pruned executions have no first event.
+/// The first event of each of these instances. Pruned executions have none.
 const FIRST_EVENTS: &str = "SELECT instance.number AS instance, first.execution_id, first.data
     FROM {s}.instance CROSS JOIN LATERAL (
         SELECT history.execution_id, history.data FROM {s}.history
@@ -40,7 +40,7 @@ const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::b
 /// How many rows of one route or lane a batch locks for its claims.
 const CANDIDATES_MAX: usize = 1_000;
 
-/// What the first round trip told beside rows.
+/// The answer of the first round trip besides rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Prefetched {
     /// The time of the transaction.
@@ -48,9 +48,8 @@ pub(crate) struct Prefetched {
 }
 
 impl PostgresTables {
-    /// Locks and loads everything that a batch needs, in an order in which two nodes do not wait for each other in a circle:
-    /// instances by number, activities by number, then candidates, for which nobody waits. Of instances that are in the row
-    /// cache only the revision is loaded.
+    /// Locks and loads everything that a batch needs, in an order that avoids deadlocks: instances by number, activities by
+    /// number, then candidates, with SKIP LOCKED. Of instances that are in the row cache only the revision is loaded.
     pub(super) fn load_needs(&mut self, needs: &Needs<'_>) -> Result<Prefetched, Trouble> {
         let mut requests = self.requests_for_names(needs);
         let ahead = requests.len();
@@ -77,7 +76,7 @@ impl PostgresTables {
         Ok(Prefetched { now: needs.now.unwrap_or(prefetched.now) })
     }
 
-    /// What the database's clock shows.
+    /// The time of the database's clock.
     pub(crate) fn database_time(&mut self) -> Result<Timestamp, StoreFailure> {
         let asked_at = Instant::now();
         let read = |tables: &mut Self| {
@@ -97,7 +96,7 @@ impl PostgresTables {
             requests.into_iter().map(|request| (request.query, request.meaning)).unzip();
         let asked_at = Instant::now();
         let answers = self.send_with_ahead(&queries, ahead)?;
-        // The last statement draws numbers and tells the time.
+        // The last statement draws numbers and returns the time.
         let now = time_in(answers.last().and_then(|rows| rows.last()).ok_or_else(no_time)?, "now")?;
         self.take_answers(meanings, answers)?;
         if !self.set.changed_elsewhere.is_empty() {
@@ -135,7 +134,7 @@ impl PostgresTables {
         requests
     }
 
-    /// Makes the working set of what is in the row cache, if that is all that a batch needs. Returns the time.
+    /// Makes the working set from the row cache, if it has all rows that a batch needs. Returns the time.
     pub(super) fn recall(&mut self, needs: &Needs<'_>, is_alone: bool) -> Option<Timestamp> {
         let now = needs.now.or_else(|| self.clock.now())?;
         let is_possible = self.relied_on_cache
@@ -256,7 +255,7 @@ impl PostgresTables {
     }
 }
 
-/// All fetches together look at one row more than they take: whether anything is left is part of the answer.
+/// All fetches together read one row more than they take: whether a row is left is part of the answer.
 fn wanted(each: impl Iterator<Item = usize>) -> usize {
     each.fold(1_usize, usize::saturating_add).min(CANDIDATES_MAX)
 }

@@ -1,7 +1,8 @@
-//! What can be claimed: ready instances by route, ready activities by lane and session, stray mailboxes, what is due.
+//! Items that can be claimed: ready instances by route, ready activities by lane and session, stray mailboxes, due
+//! rows.
 //!
-//! A claim gets only rows that this transaction has locked. Rows that others hold are passed over, so claims never wait. How
-//! far a list was read is remembered: up to there the working set answers, with all changes that this transaction made.
+//! A claim gets only rows that this transaction has locked. Rows that other transactions have locked are skipped, so claims
+//! never wait. The working set keeps how far a list was read: up to there it answers, with all changes of this transaction.
 
 #[macro_use]
 mod floors;
@@ -29,7 +30,7 @@ use crate::{
     value::{Columns, limit, number, unsigned},
 };
 
-/// The first rows that can be claimed, and whether there are others than these lists have.
+/// The first rows that can be claimed, and whether more exist than these lists have.
 const FIRST_READY: &str = concat!(
     "SELECT first.instances, first.activities, EXISTS (SELECT 1 FROM {s}.instance WHERE is_stray)
         OR EXISTS (SELECT 1 FROM {s}.activity WHERE wait_until IS NULL AND session_id IS NOT NULL) AS has_others
@@ -53,7 +54,7 @@ pub(super) fn read_first_ready(row: &Row) -> Result<FirstReady, Trouble> {
 }
 
 impl PostgresTables {
-    /// Sends what was written and asks, in one round trip, then takes the answers.
+    /// Sends the writes and the requests in one round trip, then takes the answers.
     pub(super) fn ask_requests(
         &mut self,
         requests: impl IntoIterator<Item = Request>,
@@ -100,8 +101,8 @@ impl PostgresTables {
         first_of(here.collect(), read, at_most, |(ready, _)| *ready)
     }
 
-    /// How many instances are ready on a route that a claim does not take. They are not locked, so that others can take
-    /// them.
+    /// How many instances are ready on a route that a claim does not take. They are not locked, so that other nodes can
+    /// take them.
     pub(super) fn count_ready_on_route(&mut self, route: RouteId, at_most: usize) -> Result<usize, Trouble> {
         if self.set.ready_routes.counts.is_none() {
             self.ask_requests([Request::route_counts(at_most, self.floors.instances())])?;
@@ -147,7 +148,7 @@ impl PostgresTables {
         let due = self.set.instances.rows().filter_map(|row| Some((row.waits_until()?, row.number)));
         let mut due: Vec<(Timestamp, u64)> = due.filter(|(until, _)| *until <= now).collect();
         due.sort_unstable();
-        // The mailbox is in the working set, so there is nothing to gain by a short cut.
+        // The mailbox is in the working set, so a shortcut would save nothing.
         Ok(due.into_iter().map(|(_, number)| DueInstance { number, is_plainly_ready: false }).collect())
     }
 
@@ -241,7 +242,8 @@ impl PostgresTables {
         Ok(stored.chain(here).collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    /// What was not found is not known to be missing: another node may have it locked, or its session.
+    /// A row that was not returned may still exist: SKIP LOCKED leaves out locked rows, and so does a session of
+    /// another owner.
     pub(super) fn take_ready_in_sessions(&mut self, at_most: usize, rows: &[Row]) -> Result<(), Trouble> {
         let mut found: BTreeMap<(String, LaneId), Vec<u64>> = BTreeMap::new();
         for number in self.take_activities(rows)? {
@@ -276,8 +278,8 @@ impl PostgresTables {
     }
 }
 
-/// The first rows of a list, if it was read far enough to tell. Rows that this transaction made ready may stand behind what
-/// was read; those in front of it count.
+/// The first rows of a list, if it was read far enough. Of the rows that this transaction made ready only those count that
+/// come before the end of the read part.
 fn first_of<T: Ord>(
     mut here: Vec<T>,
     read: ReadUpTo,

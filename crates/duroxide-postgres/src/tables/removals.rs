@@ -27,8 +27,8 @@ const DUE_TASK: &str = concat!(
 );
 const DELETE_CUSTOM_STATUS: &str = "DELETE FROM {s}.custom_status WHERE instance = $1";
 
-/// Deletes the first rows of an instance in a table, at most `$3` of them and so many that all but the last have less than
-/// `$4` bytes. `$2` is one execution, or NULL. Returns the size of each.
+/// Deletes the first rows of an instance in a table: at most `$3` rows, and no further row once they have `$4` bytes. `$2`
+/// is one execution, or NULL. Returns the size of each.
 macro_rules! remove {
     ($table:literal, $key:literal, $text:literal, $execution:literal) => {
         concat!(

@@ -45,8 +45,8 @@ impl PostgresTables {
         Ok(self.set.sessions.get(&key).map(|session| session.0.clone()))
     }
 
-    /// Whether a new session is inserted or an old one changed depends on what was read: two nodes that take a session which
-    /// nobody had must not both get it.
+    /// Whether a new session is inserted or an old one changed depends on the rows read: of two nodes that take a free
+    /// session only one may get it.
     pub(super) fn write_session(&mut self, row: &SessionRow) -> Result<(), Trouble> {
         self.session(&row.id)?;
         self.set.sessions.put(row.id.clone(), Session(row.clone()));

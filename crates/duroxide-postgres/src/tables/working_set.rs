@@ -1,4 +1,4 @@
-//! What a transaction has read and written.
+//! The rows that a transaction has read and written.
 
 mod commit;
 mod import;
@@ -27,12 +27,12 @@ use crate::{
     value::Value,
 };
 
-/// What is known of a mailbox.
+/// The known part of a mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mailbox {
     /// All its messages are in the working set.
     Whole,
-    /// It is too long for that.
+    /// The mailbox is longer than the limit.
     Large,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct ReadUpTo {
     pub(super) is_end: bool,
 }
 
-/// A list of ready rows, by what claims accept: routes, or lanes.
+/// A list of ready rows by route or lane.
 #[derive(Debug)]
 pub(super) struct ReadyLists<K> {
     /// Where rows were ready, and how many of them at most, when that was asked.
@@ -75,7 +75,7 @@ impl<K: Ord> ReadyLists<K> {
 
 #[derive(Debug, Default)]
 pub(super) struct WorkingSet {
-    /// What rows get that this transaction writes, once it has begun to write.
+    /// The revision of the rows that this transaction writes, once it has begun to write.
     pub(super) revision: Option<u64>,
     /// Whether it was loaded from the database, and not recalled from the row cache.
     pub(super) is_loaded: bool,
@@ -84,31 +84,31 @@ pub(super) struct WorkingSet {
     pub(super) instance_revisions: HashMap<u64, u64>,
     /// The places of ready instances as they are stored.
     pub(super) places: HashMap<u64, (RouteId, u64)>,
-    /// The numbers of ids that were looked up; `None` if there is no such instance.
+    /// The numbers of the ids that were read; `None` if no instance has the id.
     pub(super) ids: HashMap<String, Option<u64>>,
     pub(super) executions: Cache<(u64, u64), Execution>,
-    /// Only what was appended.
+    /// Only appended events.
     pub(super) events: Cache<(u64, u64, u64), Event>,
-    /// The first events of executions that were looked up.
+    /// The first events of executions, as far as read.
     pub(super) first_events: HashMap<(u64, u64), Option<String>>,
     pub(super) mailboxes: HashMap<u64, Mailbox>,
     pub(super) messages: Cache<(u64, Timestamp, u64), Message>,
     pub(super) activities: Cache<u64, Activity>,
     /// The revisions of activities as they are stored.
     pub(super) activity_revisions: HashMap<u64, u64>,
-    /// Rows of the row cache that operations look at. What they are told may be wrong if somebody has changed the rows, so all
-    /// that are not written are looked for.
+    /// Rows of the row cache that operations read. The cached values may be out of date, so the commit verifies all rows that
+    /// it does not write.
     pub(super) unverified_instances: BTreeSet<u64>,
     pub(super) unverified_activities: BTreeSet<u64>,
     /// Instances that are in the row cache with another revision than in the database.
     pub(super) changed_elsewhere: BTreeSet<u64>,
     pub(super) activity_keys: HashMap<(u64, u64, u64), Option<u64>>,
     pub(super) sessions: Cache<String, Session>,
-    /// Owners of whom all leased sessions are in `sessions`.
+    /// Owners whose leased sessions are all in `sessions`.
     pub(super) session_owners: BTreeSet<String>,
-    /// Nodes that end, by name, and `None` if there is no such node.
+    /// Nodes that end, by name; `None` if no node has the name.
     pub(super) ending_nodes: BTreeMap<String, Option<EndingNode>>,
-    /// Nodes that were deleted, and the database was not told.
+    /// Deleted nodes whose delete was not sent yet.
     pub(super) deleted_nodes: BTreeSet<u64>,
     pub(super) settings: Cache<(u64, String), Setting>,
     /// Instances of which all keys are in `settings`.
@@ -123,7 +123,7 @@ pub(super) struct WorkingSet {
     pub(super) session_lanes: Option<BTreeSet<(String, LaneId)>>,
     pub(super) ready_session_lanes: BTreeMap<(String, LaneId), ReadUpTo>,
     pub(super) strays_are_read: bool,
-    /// Until when what became due was read.
+    /// The time up to which due rows were read.
     pub(super) due_read_at: Option<Timestamp>,
     pub(super) due_activities_read_at: Option<Timestamp>,
     pub(super) due_removal_task: Option<Option<u64>>,
@@ -169,16 +169,16 @@ impl Numbers {
         self.blocks.extend(firsts.into_iter().map(|first| first..first.saturating_add(NUMBERS_IN_BLOCK)));
     }
 
-    /// Takes new blocks. What is left of older ones is never used: it was drawn before the rows were locked that were locked
-    /// since, and a message must not get a lower number than those that are in its mailbox.
+    /// Takes new blocks. The rest of older ones is never used: it was drawn before some rows were locked, and a message must
+    /// not get a lower number than those in its mailbox.
     pub(super) fn replace(&mut self, firsts: Vec<u64>) {
         self.blocks = firsts.into_iter().map(|first| first..first.saturating_add(NUMBERS_IN_BLOCK)).collect();
     }
 }
 
 impl WorkingSet {
-    /// Statements that bring the database up to date: one that deletes and changes rows, so that nothing is in the way of what
-    /// is inserted, and one that inserts, which also draws blocks of numbers. Tables that few transactions change have
+    /// Statements that bring the database up to date: one that deletes and changes rows, so that no old row conflicts with an
+    /// inserted one, and one that inserts, which also draws blocks of numbers. Tables that few transactions change have
     /// statements of their own, because each combination of tables is a statement that the server has to keep.
     pub(super) fn unsent(&mut self, blocks: u64) -> Vec<Query> {
         self.touch_owners();
@@ -214,7 +214,7 @@ impl WorkingSet {
         queries
     }
 
-    /// Takes an instance as it is stored, unless it is known.
+    /// Takes a stored instance, unless it is known.
     pub(super) fn learn_instance(&mut self, row: InstanceRow) {
         let number = row.number;
         if self.instances.knows(&number) {
@@ -245,7 +245,8 @@ impl WorkingSet {
         }
     }
 
-    /// Whoever writes what belongs to an instance writes the instance, too: its revision says whether anything was changed.
+    /// A transaction that writes a row of an instance also writes the instance's row: its revision shows whether any of
+    /// them was changed.
     fn touch_owners(&mut self) {
         let executions = self.executions.unsent_keys().map(|key| key.0);
         let messages = self.messages.unsent_keys().map(|key| key.0);
@@ -284,7 +285,7 @@ impl WorkingSet {
         usual || state || self.sessions.is_dirty() || self.letters.is_dirty()
     }
 
-    /// Whether one statement is enough. A statement less is worth one more combination of tables: for a caller who is alone,
+    /// Whether one statement is enough. A statement less is worth one more combination of tables: for a single operation
     /// each statement counts.
     fn is_small(&self) -> bool {
         let instances = self.instances.changes().len();
@@ -292,7 +293,7 @@ impl WorkingSet {
         rows <= SMALL_ROWS && !self.replaces_rows()
     }
 
-    /// Whether a row that is deleted may be in the way of one that is inserted: it may have the same unique key.
+    /// Whether a deleted row may conflict with an inserted one: it may have the same unique key.
     fn replaces_rows(&self) -> bool {
         let messages = self.messages.changes();
         let emptied: HashSet<u64> = messages.deleted.iter().map(|(instance, _, _)| *instance).collect();
@@ -310,7 +311,7 @@ impl WorkingSet {
         instances.chain(activities).min()
     }
 
-    /// Whether it may have changed what else can be due: the end of a session, or a removal that somebody has left.
+    /// Whether it may have changed other due rows: the end of a session, or a stopped removal.
     pub(super) fn writes_rare_due(&self) -> bool {
         self.sessions.rows().next().is_some() || self.touched_removals
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 /// Names the file.
 const FILE: &str = "DUROXIDE_TEST_PLANS";
-/// Statements are longer; their first lines say which one it is.
+/// Statements are longer; their first lines identify them.
 const STATEMENT_MAX: usize = 300;
 
 /// Writes the plan of each statement in the server's log, once, if a file is named for them.

@@ -1,4 +1,4 @@
-//! Servers that fall silent, poolers, and what a schema and its connections are set to.
+//! Servers that fall silent, poolers, and the settings of a schema and its connections.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "this is a test")]
 
 #[path = "../fixture/mod.rs"]

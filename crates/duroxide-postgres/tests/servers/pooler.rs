@@ -1,4 +1,4 @@
-//! Behind a transaction pooler nothing may be left on a connection: the next transaction there is somebody else's.
+//! Behind a transaction pooler nothing may be left on a connection: the next transaction there is another client's.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use postgres_server::{Pooler, Server};
 
 const SETTING: &str = "idle_in_transaction_session_timeout = '5s'";
 
-/// What the server was told while a store was opened and used.
+/// The statements that the server got while a store was opened and used.
 fn told(server: &Server, options: &PostgresOptions) -> String {
     let before = std::fs::read(server.log()).unwrap().len();
     Node::open(options, 1).run(vec![start("a")]);
     String::from_utf8_lossy(std::fs::read(server.log()).unwrap().get(before..).unwrap()).into_owned()
 }
 
-/// PgBouncer tracks prepared statements since `1.21`. Whether they are used says nothing about whose the connection is.
+/// PgBouncer tracks prepared statements since `1.21`. Using them does not mean that the connection is the client's own.
 #[test]
 fn each_transaction_has_its_own_settings_with_and_without_prepared_statements() {
     let Some(server) = Server::own() else { return };

@@ -1,4 +1,4 @@
-//! What a schema consists of, and which settings of a role do not matter.
+//! The parts of a schema, and settings of a role that have no effect.
 
 use crate::fixture::{Node, ack, commit, fresh_options, send, sql::Admin, start};
 use duroxide_postgres::PostgresEngine;
@@ -34,7 +34,7 @@ fn there_are_no_functions_and_no_triggers() {
     assert_eq!(asked(server, &found), [] as [&str; 0]);
 }
 
-/// As docs/postgres.md says.
+/// As documented in docs/postgres.md.
 #[test]
 fn tables_leave_room_and_are_vacuumed_as_documented() {
     let Some(server) = postgres_server::server() else { return };
@@ -67,7 +67,7 @@ fn tables_leave_room_and_are_vacuumed_as_documented() {
     assert_eq!(settings("execution"), shared("0.05", "80"));
 }
 
-/// A serializable transaction marks what it reads, and keeps the marks while another one runs.
+/// A serializable transaction holds predicate locks on the rows it reads while another one runs.
 #[test]
 fn transactions_are_read_committed_whatever_the_default_of_the_role_is() {
     let Some(server) = postgres_server::server() else { return };

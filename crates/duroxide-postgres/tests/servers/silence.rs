@@ -121,7 +121,7 @@ async fn an_open_store_fails_its_calls_while_the_server_is_silent_and_goes_on_af
     tokio::time::timeout(IN_TIME, again).await.unwrap();
 }
 
-/// A server that works is not a silent one: whoever upgrades a large schema may take long, and so may those who wait for it.
+/// A busy server is not a silent one: an upgrade of a large schema may take long, and so may the processes that wait for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_is_waited_for_without_a_limit() {
     let Some(server) = postgres_server::server() else { return };
@@ -150,10 +150,9 @@ async fn an_upgrade_is_waited_for_without_a_limit() {
     opening.await.unwrap().unwrap();
 }
 
-/// Nobody waits for the answer to a transaction that was given up, and the server does not either: what it waits for would
-/// otherwise pile up there.
+/// The server stops a transaction that its client has given up: its lock waits would otherwise pile up there.
 #[test]
-fn the_server_ends_what_waits_for_a_lock_on_a_connection_that_was_given_up() {
+fn the_server_ends_lock_waits_of_an_abandoned_connection() {
     let Some(server) = postgres_server::server() else { return };
     let mut options = PostgresOptions { answer_timeout: LIMIT, ..fresh_options(server) };
     options.config.application_name("given up");

@@ -2,7 +2,7 @@
 
 use super::{Violations, view::InstanceView};
 
-/// I12: what is locked has been fetched at least once.
+/// I12: a locked row has been fetched at least once.
 pub(super) fn attempts_counted(instance: &InstanceView<'_>, found: &mut Violations) {
     let uncounted =
         instance.row.messages.iter().filter(|message| message.locked && message.attempt_count == 0);

@@ -25,7 +25,7 @@ pub(super) fn one_current_execution(instance: &InstanceView<'_>, found: &mut Vio
     }
 }
 
-/// I17: a child points to the exact call of its parent. A parent that was deleted or pruned says nothing.
+/// I17: a child points to the exact call of its parent. If the parent was deleted or pruned, nothing is checked.
 pub(super) fn family_agrees(view: &View<'_>, instance: &InstanceView<'_>, found: &mut Violations) {
     const NAME: &str = "I17 FamilyAgrees";
     for execution in &instance.executions {

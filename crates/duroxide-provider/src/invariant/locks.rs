@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Violations, view::InstanceView};
 use crate::store::{InstanceSnapshot, StoreSnapshot};
 
-/// I08: no two locks share a token, so one holder never stands for two.
+/// I08: no two locks share a token, so a token never has two holders.
 pub(super) fn lock_exclusive(snapshot: &StoreSnapshot, found: &mut Violations) {
     let instance_tokens = |row: &InstanceSnapshot| row.lock.iter().map(|lock| lock.token.clone()).collect();
     let activity_tokens = |row: &InstanceSnapshot| {

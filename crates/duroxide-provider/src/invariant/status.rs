@@ -11,7 +11,7 @@ use super::{
 
 const NAME: &str = "I19 StatusAgrees";
 
-/// I19: stored status and output say what the last event says.
+/// I19: stored status and output agree with the last event.
 pub(super) fn status_agrees(instance: &InstanceView<'_>, found: &mut Violations) {
     for execution in instance.executions.iter().filter(|execution| execution.readable) {
         let expected = match execution.end() {
@@ -55,7 +55,7 @@ pub(super) fn custom_status_agrees(instance: &InstanceView<'_>, found: &mut Viol
     }
 }
 
-/// I19: the key-value store is what the recorded changes of all executions make.
+/// I19: the key-value store equals the recorded changes of all executions, applied in order.
 pub(super) fn key_values_agree(instance: &InstanceView<'_>, found: &mut Violations) {
     if !instance.is_complete() {
         return;

@@ -1,4 +1,4 @@
-//! Each invariant finds the damage it is for, and says nothing of a healthy store.
+//! Each invariant finds its damage, and reports nothing of a healthy store.
 
 use duroxide_core::{EventKind, Timestamp};
 
@@ -178,7 +178,7 @@ fn a_wrong_current_execution_is_found() {
 
 /// I17
 #[test]
-fn a_child_that_nobody_called_is_found() {
+fn a_child_without_a_call_is_found() {
     let found = broken(|snapshot| instance(snapshot, "c").parent = None);
     assert!(found.contains(&"I17 FamilyAgrees"), "{found:?}");
     let found = broken(|snapshot| {

@@ -79,7 +79,7 @@ impl<'a> InstanceView<'a> {
         })
     }
 
-    /// Whether every execution since the first is there and can be read.
+    /// Whether every execution since the first exists and can be read.
     pub(super) fn is_complete(&self) -> bool {
         let numbered = (1..).zip(&self.executions);
         numbered.into_iter().all(|(n, execution)| execution.row.execution_id == n && execution.readable)

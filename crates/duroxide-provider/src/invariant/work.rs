@@ -7,7 +7,7 @@ use super::{
     view::{ExecutionView, InstanceView, View},
 };
 
-/// I06: in a running execution, what was scheduled and is neither completed nor cancelled is somewhere.
+/// I06: in a running execution, each scheduled call that is neither completed nor cancelled has a row in the store.
 pub(super) fn work_conserved(view: &View<'_>, instance: &InstanceView<'_>, found: &mut Violations) {
     let Some(current) = instance.current() else { return };
     if !current.readable || current.end().is_some() {
@@ -42,7 +42,7 @@ fn activity_carriers(
     let keys = [format!("AC/{execution_id}/{id}"), format!("AF/{execution_id}/{id}")];
     let completed = keys.iter().any(|key| instance.message_keys.contains(key.as_str()));
     let lost = view.dead_letters(instance.id()).any(|payload| concerns_activity(payload, execution_id, id));
-    // A dead letter carries only what nothing else does: it may be of a repeated run.
+    // A dead letter counts only if no other row carries the call: it may be left from a repeated run.
     (queued + usize::from(completed)).max(usize::from(lost))
 }
 
@@ -59,7 +59,7 @@ fn concerns_activity(payload: &str, execution: u64, schedule: u64) -> bool {
     }
 }
 
-/// A child is started, alive, or has reported. A colliding start may stand in the queue of a living one.
+/// A child is started, alive, or has reported. A colliding start may be in the queue of a living one.
 fn child_carriers(
     view: &View<'_>,
     parent: &InstanceView<'_>,

@@ -10,14 +10,15 @@ use crate::{
     },
 };
 
-/// Makes the trait, and of whatever implements it a store engine, from the list of an engine's own methods and that of its reads.
+/// Makes the trait, and implements `StoreEngine` for its implementors, from the lists of the engine's own methods and of its
+/// reads.
 macro_rules! engine_layer {
     (
         ($(fn $write:ident($($write_argument:ident: $write_type:ty),*) -> $written:ty;)*)
         $(fn $read:ident($($read_argument:ident: $read_type:ty),*) -> $result:ty;)*
     ) => {
-        /// A store engine around another one. Every method hands its call on; a test overrides what it wants to
-        /// count, change or fail.
+        /// A store engine around another one. Every method forwards its call; a test overrides the methods that it
+        /// counts, changes or lets fail.
         pub trait EngineLayer: 'static {
             /// The engine inside.
             type Engine: StoreEngine;
@@ -60,11 +61,11 @@ macro_rules! engine_layer {
     };
 }
 
-/// Makes the trait, and of whatever implements it a transaction in steps, from one list of the steps.
+/// Makes the trait, and implements `TransactionSteps` for its implementors, from one list of the steps.
 macro_rules! step_layer {
     ($(fn $step:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {
-        /// A store engine around a transaction in steps. Every step is handed on; a test overrides what it wants to count,
-        /// change or fail, and lets [`EngineLayer::transact`] be [`TransactionSteps::transact_in_steps`].
+        /// A store engine around a transaction in steps. Every step is forwarded; a test overrides the steps that it
+        /// counts, changes or lets fail, and lets [`EngineLayer::transact`] be [`TransactionSteps::transact_in_steps`].
         pub trait StepLayer: EngineLayer {
             /// The steps inside.
             type Steps: TransactionSteps;

@@ -6,7 +6,7 @@ use crate::{operation_of, round::ack_round, signatures::*};
 
 type Answer<T> = Result<T, ProviderError>;
 
-/// What a test does with the calls between a runtime and a store. The defaults let everything pass.
+/// Hooks of a test into the calls between a runtime and a store. The defaults let every call pass.
 #[async_trait]
 pub trait Intercept: Send + Sync + 'static {
     /// Called before each call with the name of the method; an error is returned in place of the store's answer.
@@ -43,10 +43,10 @@ pub trait Intercept: Send + Sync + 'static {
         delay
     }
 
-    /// Sees what a turn is about to commit, and may change it.
+    /// Called before a turn is committed; may change the round.
     fn commit(&self, _events: &mut [Event], _metadata: &mut ExecutionMetadata) {}
 
-    /// Sees what a fetch brings, with its attempt.
+    /// Called with each fetched item and its attempt.
     fn fetched(&self, _item: &OrchestrationItem, _attempt: u32) {}
 
     /// The filter with which a fetch reaches the store.
@@ -57,7 +57,7 @@ pub trait Intercept: Send + Sync + 'static {
         filter
     }
 
-    /// What the provider says of its management.
+    /// Replaces the provider's answer to `as_management_capability`.
     fn management<'a>(&'a self, store: &'a dyn Provider) -> Option<&'a dyn ProviderAdmin> {
         store.as_management_capability()
     }
@@ -81,7 +81,7 @@ pub enum Queue {
 #[expect(missing_debug_implementations, reason = "a provider need not show itself")]
 pub struct FullyIntercepted<I> {
     store: Arc<dyn Provider>,
-    /// What is done with the calls.
+    /// The hooks.
     pub intercept: I,
 }
 
@@ -223,7 +223,7 @@ impl<I: Intercept> Intercepted<I> {
     }
 }
 
-/// A test looks at `intercept`.
+/// Lets a test read `intercept`.
 impl<I> Deref for Intercepted<I> {
     type Target = FullyIntercepted<I>;
 

@@ -1,15 +1,15 @@
-//! [`DeadLetter`]: a message that nobody can process, and events as they are stored.
+//! [`DeadLetter`]: a message that no node can process, and events as they are stored.
 
 use serde::Serialize;
 
-/// A message that was taken out of its queue because nobody could process it. Nothing is ever deleted silently.
+/// A message that was taken out of its queue because no node could process it. Messages are never deleted silently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeadLetter {
     /// Names the dead letter in `retry_dead_letter` and `discard_dead_letter`.
     pub id: String,
     /// The queue it came from.
     pub queue: DeadLetterQueue,
-    /// The instance it was for, if that could be told.
+    /// The instance it was sent to, if that could be read.
     pub instance_id: Option<String>,
     /// The stored text.
     pub payload: String,
@@ -30,7 +30,7 @@ pub enum DeadLetterQueue {
     Worker,
 }
 
-/// An event as it is stored, decodable or not.
+/// A stored event, decodable or not.
 #[derive(Debug, Clone)]
 pub struct RawEvent {
     /// Its position.

@@ -21,9 +21,9 @@ use crate::InstanceInfo;
 /// its turn comes, is left out.
 ///
 /// On SQLite status, name, parent and id prefix are sought by index, and so is the time of creation if few were created
-/// then. Of several criteria one leads and the others are looked at along the way, so a page of something that is rare only
-/// by its combination, its version or its last change costs a walk over the instances between. Pending instances are
-/// found by their queued starts, whatever the criteria are.
+/// then. Of several criteria one is sought and the others filter its rows, so a page of instances that are rare only by a
+/// combination of criteria, their version or their last change reads all rows between them. Pending instances are found by
+/// their queued starts, with any criteria.
 ///
 /// ```
 /// use duroxide_provider::InstanceQuery;
@@ -41,11 +41,11 @@ pub struct InstanceQuery {
     pub orchestration_name: Option<String>,
     /// Only instances whose current execution has this handler version.
     pub orchestration_version: Option<String>,
-    /// Only instances whose id begins like this.
+    /// Only instances whose id has this prefix.
     pub id_prefix: Option<String>,
     /// Only children of this instance.
     pub parent: Option<String>,
-    /// Only instances that are nobody's child.
+    /// Only instances without a parent.
     pub roots_only: bool,
     /// Only instances created at this time or later, in milliseconds since the epoch.
     pub created_from: Option<u64>,
@@ -99,7 +99,7 @@ impl InstanceQuery {
         self
     }
 
-    /// Only instances whose id begins like this.
+    /// Only instances whose id has this prefix.
     #[must_use]
     pub fn id_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.id_prefix = Some(prefix.into());
@@ -113,7 +113,7 @@ impl InstanceQuery {
         self
     }
 
-    /// Only instances that are nobody's child.
+    /// Only instances without a parent.
     #[must_use]
     pub fn roots_only(mut self) -> Self {
         self.roots_only = true;

@@ -1,4 +1,4 @@
-//! [`QueuedWork`]: what a store holds for one instance beside its history.
+//! [`QueuedWork`]: the queued rows of one instance.
 
 use duroxide_core::Timestamp;
 use serde::Serialize;
@@ -6,13 +6,13 @@ use serde::Serialize;
 use crate::{DeadLetter, store::InstanceNeeds};
 
 /// The lock, messages, activities and dead letters of one instance. All times are in milliseconds since the epoch, on the
-/// store's clock. A long mailbox is judged by its first messages: what is said of the others stands in `messages_total` only.
+/// store's clock. Only the first messages of a long mailbox are shown and judged; `messages_total` counts all.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct QueuedWork {
     /// When the store was read.
     pub now_ms: u64,
-    /// What the instance needs of the node that takes it next.
+    /// The capability that the next claim needs.
     pub needs: InstanceNeeds,
     /// The lock on the instance, if a node runs a turn of it.
     pub lock: Option<WorkLock>,
@@ -21,7 +21,8 @@ pub struct QueuedWork {
     pub ready_since_ms: Option<u64>,
     /// The highest attempt count among the messages that are visible or that the lock holds.
     pub attempts: u32,
-    /// The messages, in the order in which they arrived or are due: at most [`Self::LIMIT`], and no more after [`Self::BYTES_LIMIT`].
+    /// The messages, in the order in which they arrived or are due: at most [`Self::LIMIT`], and no more after
+    /// [`Self::BYTES_LIMIT`].
     pub messages: Vec<QueuedMessageInfo>,
     /// How many messages there are.
     pub messages_total: u64,
@@ -29,7 +30,7 @@ pub struct QueuedWork {
     pub activities: Vec<QueuedActivityInfo>,
     /// How many activities there are.
     pub activities_total: u64,
-    /// Who holds the sessions of the activities that are shown, by session. A session that nobody holds is left out.
+    /// The owners of the sessions of the activities shown, by session. Free sessions are left out.
     pub sessions: Vec<SessionLease>,
     /// Dead letters of the instance, oldest first: at most [`Self::LIMIT`].
     pub dead_letters: Vec<DeadLetter>,
@@ -41,7 +42,7 @@ impl QueuedWork {
     /// The messages end with the one whose JSON goes beyond this many bytes in total.
     pub const BYTES_LIMIT: usize = 1 << 20;
 
-    /// What a store shows of an id under which it has dead letters and nothing else.
+    /// The answer for an id that has dead letters and no other row.
     pub fn of_nobody(now: Timestamp, dead_letters: Vec<DeadLetter>) -> Option<Self> {
         let is_empty = dead_letters.is_empty();
         (!is_empty).then(|| Self { now_ms: now.as_millis(), dead_letters, ..Self::default() })
@@ -73,7 +74,7 @@ pub struct WorkLock {
 /// The right of a worker to run the activities of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionLease {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
     /// The worker that holds it: the `worker_node_id` of a node, else `work-{slot}-{node}`.
     pub owner: String,

@@ -8,20 +8,20 @@ use serde::Serialize;
 
 use crate::{NodeCapability, ScheduledActivityIdentifier, SemverRange, VersionRange, VersionTriple};
 
-/// Work that is ready and that none of the nodes that are there can take.
+/// Ready work that none of the joined nodes can take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StrandedWork {
     /// The instance it belongs to.
     pub instance: String,
     /// The activity; `None` if the instance itself waits for its turn.
     pub activity: Option<ScheduledActivityIdentifier>,
-    /// What no node can do.
+    /// A capability that no node has.
     pub missing: MissingCapability,
-    /// Whether someone has asked to cancel the instance.
+    /// Whether the instance was asked to cancel.
     pub cancel_requested: bool,
 }
 
-/// What no node can do.
+/// A capability that no node has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum MissingCapability {
@@ -29,19 +29,19 @@ pub enum MissingCapability {
     Replay {
         /// The version it is pinned to; `None` if it has no pin, and no node runs orchestrations at all.
         pinned: Option<VersionTriple>,
-        /// What the nodes replay.
+        /// The pinned versions that the nodes replay.
         supported: Vec<SemverRange>,
     },
     /// Run this orchestration.
     Orchestration {
-        /// Its name.
+        /// The registered name.
         name: String,
         /// Its version, if one was asked for.
         version: Option<String>,
     },
     /// Run this activity.
     Activity {
-        /// Its name.
+        /// The registered name.
         name: String,
     },
     /// Take activities with this tag.
@@ -62,8 +62,9 @@ impl MissingCapability {
         }
     }
 
-    /// What the nodes lack for an instance that needs this; `None` if one of them can take it. A name that is not known
-    /// counts as available on every node, and so does, for a known name, a version that was not asked for or cannot be read.
+    /// The capability that no node has for an instance with these needs; `None` if a node can take it. An unknown name
+    /// counts as registered on every node, and so does, for a known name, a version that was not asked for or cannot be
+    /// read.
     pub fn for_instance(
         nodes: &[NodeCapability],
         name: Option<&str>,
@@ -86,7 +87,8 @@ impl MissingCapability {
         name.map(|name| Self::Orchestration { name: name.to_owned(), version: version.map(str::to_owned) })
     }
 
-    /// What the nodes lack for an activity; `None` if one of them can take it. Built-in ones need no handler.
+    /// The capability that no node has for an activity; `None` if a node can take it. Built-in activities need no
+    /// handler.
     pub fn for_activity(nodes: &[NodeCapability], name: &str, tag: Option<&str>) -> Option<Self> {
         let mut tagged = nodes.iter().filter(|node| node.tags.matches(tag)).peekable();
         if tagged.peek().is_none() {
@@ -194,7 +196,7 @@ mod tests {
         assert_eq!(MissingCapability::for_instance(&nodes, None, None, Some(V1)), None);
     }
 
-    /// A node that takes what it has not registered gives it back by its own rules, which end it in time.
+    /// A node that takes unregistered items gives them back by its own rules, which end them in time.
     #[test]
     fn a_node_that_asks_for_everything_leaves_nothing_stranded() {
         let any = NodeCapability { asks_for_registered_only: false, ..node(1, "pay", "charge") };

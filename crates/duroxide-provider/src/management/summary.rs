@@ -1,4 +1,4 @@
-//! Summaries of a whole store: instances by name, version and status; what waits in the queues.
+//! Summaries of a whole store: instances by name, version and status, and the queues by needs.
 
 pub(crate) mod scan;
 
@@ -60,7 +60,7 @@ impl InstanceSummary {
         Self { started: zeros.clone(), completed: zeros.clone(), failed: zeros, ..Self::default() }
     }
 
-    /// Keeps the older one of this running instance and the one that is known.
+    /// Keeps the older of this running instance and the oldest known one.
     pub(crate) fn note_running(&mut self, instance: &str, created_at: u64) {
         if self.oldest_running.as_ref().is_none_or(|(_, oldest)| created_at < *oldest) {
             self.oldest_running = Some((instance.to_owned(), created_at));
@@ -81,12 +81,12 @@ pub struct InstanceCount {
     pub count: u64,
 }
 
-/// What waits in the queues. Times are in milliseconds since the epoch, on the store's clock.
+/// Counts of the queues. Times are in milliseconds since the epoch, on the store's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct QueueSummary {
     /// When the store was read.
     pub now_ms: u64,
-    /// Instances that are ready or whose turn runs, by what they need, in this order.
+    /// Instances that are ready or whose turn runs, by their needs, in this order.
     pub orchestrations: Vec<RouteSummary>,
     /// Activities, by name and tag, in this order.
     pub activities: Vec<LaneSummary>,
@@ -99,7 +99,7 @@ pub struct QueueSummary {
 /// Instances that need the same of the node that takes them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 pub struct RouteSummary {
-    /// The orchestration, as far as it is known.
+    /// The orchestration, if known.
     pub name: Option<String>,
     /// Its version, if one was asked for or recorded.
     pub version: Option<String>,

@@ -27,7 +27,7 @@ impl MemoryEngine {
         changes
     }
 
-    /// An engine with these rows, at time zero: the first transaction makes visible what has become due.
+    /// An engine with these rows, at time zero: the first transaction promotes the due rows.
     ///
     /// # Errors
     /// If a row could not be written.
@@ -54,7 +54,7 @@ impl MemoryEngine {
         let instances: Vec<u64> = tables.instances.iter().map(|(number, _)| *number).collect();
         let activities: Vec<u64> = tables.activities.iter().map(|(number, _)| *number).collect();
         self.rules.settle_loaded(&instances, &activities)?;
-        // What was decided here is decided again whenever the rows are loaded.
+        // Needs no record: readiness is decided again whenever the rows are loaded.
         self.rules.commit()
     }
 }
@@ -130,7 +130,7 @@ impl MemoryTables {
         }
     }
 
-    /// The id of an instance. What belongs to one that is gone goes with it.
+    /// The id of an instance. `None` if it was deleted; its rows are deleted with it.
     fn id_of(&self, number: u64) -> Option<String> {
         self.instances.get(&number).map(|row| row.id.clone())
     }
@@ -146,7 +146,7 @@ impl MemoryTables {
         })
     }
 
-    /// Keeps only what is not stored elsewhere.
+    /// Keeps only the parts that are not stored as records of their own.
     fn without_records(self) -> Self {
         Self {
             last_number: self.last_number,

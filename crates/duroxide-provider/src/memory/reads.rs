@@ -58,7 +58,7 @@ impl MemoryTables {
         }
     }
 
-    /// What listings show of an instance: nothing of a mailbox without a start.
+    /// The entry of an instance in listings; `None` for a mailbox without a start.
     fn listed_info(&self, row: &InstanceRow) -> Option<InstanceInfo> {
         if row.known {
             return Some(self.info(row));

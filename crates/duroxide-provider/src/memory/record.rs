@@ -17,7 +17,7 @@ use crate::{
 /// An instance, or the mailbox of one that was never started. Its executions and queue items are records of their own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InstanceRecord {
-    /// The row. Its route is beside it.
+    /// The row, without its route.
     #[serde(flatten)]
     pub row: InstanceRow,
     /// The route, which a claim must accept.
@@ -41,7 +41,7 @@ impl InstanceRecord {
 /// An execution, without its events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExecutionRecord {
-    /// The instance.
+    /// The id of the instance.
     pub instance: String,
     /// Its number.
     pub execution_id: u64,
@@ -71,7 +71,7 @@ pub struct ActivityRecord {
 }
 
 impl ActivityRecord {
-    /// The record of an activity that nobody has claimed. Whoever loads it finds its instance and lane.
+    /// The record of an activity that was never claimed. Loading it fills in instance and lane.
     pub fn new(number: u64, activity: ActivityRow) -> Self {
         Self { row: QueuedActivity::new(number, 0, LaneId::default(), &activity), activity }
     }
@@ -82,7 +82,7 @@ impl ActivityRecord {
 pub struct DeadLetterRecord {
     /// Its number.
     pub number: u64,
-    /// The row. The lane of an activity is beside it.
+    /// The row, without the lane of an activity.
     #[serde(flatten)]
     pub row: DeadLetterRow,
     /// The lane of an activity.
@@ -124,8 +124,8 @@ pub struct Changes {
     pub executions: Vec<ExecutionRecord>,
     /// Executions that were pruned: instance and execution.
     pub removed_executions: Vec<(String, u64)>,
-    /// Instances that are gone with everything that belonged to them, in the order of their removal. A new instance of
-    /// the same id is another one.
+    /// Deleted instances, with all their rows, in the order of their removal. A new instance of the same id is another
+    /// one.
     pub removed_instances: Vec<String>,
     /// Changed messages.
     pub messages: RowChanges<MessageRecord>,
@@ -133,7 +133,7 @@ pub struct Changes {
     pub activities: RowChanges<ActivityRecord>,
     /// Dead letters that were added.
     pub added_dead_letters: Vec<DeadLetterRecord>,
-    /// The numbers of dead letters that are gone.
+    /// The numbers of deleted dead letters.
     pub removed_dead_letters: Vec<u64>,
 }
 
@@ -144,7 +144,7 @@ pub struct RowChanges<R> {
     pub added: Vec<R>,
     /// Rows that were locked, unlocked, hidden or counted.
     pub changed: Vec<R>,
-    /// Rows that are gone: instance and number.
+    /// Deleted rows: instance and number.
     pub removed: Vec<(String, u64)>,
 }
 
@@ -155,7 +155,7 @@ impl<R> Default for RowChanges<R> {
 }
 
 impl<R> RowChanges<R> {
-    /// Adds a row as it is now, if it is still there.
+    /// Adds the current row, if it still exists.
     pub(super) fn add(&mut self, was_there: bool, now: Option<R>, id: impl FnOnce() -> (String, u64)) {
         match now {
             Some(row) if was_there => self.changed.push(row),

@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl MemoryTables {
-    /// Everything. What was hidden until now or earlier counts as visible.
+    /// The whole content. Rows hidden until now or earlier count as visible.
     pub(super) fn snapshot(&self, now: Timestamp) -> StoreSnapshot {
         StoreSnapshot {
             taken_at: now,

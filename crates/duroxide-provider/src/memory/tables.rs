@@ -58,7 +58,7 @@ pub struct MemoryTables {
     pub(super) dead_letters: DeadLetters,
     pub(super) nodes: Nodes,
     pub(super) removals: Removals,
-    /// When others may go on with a task.
+    /// The time from which promotions may continue a task.
     pub(super) removal_tasks: Table<u64, Timestamp>,
 }
 

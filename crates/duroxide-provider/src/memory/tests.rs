@@ -32,14 +32,14 @@ proptest! {
     }
 
     #[test]
-    fn memory_does_what_the_model_does(numbers in prop::collection::vec(any::<u64>(), 1..150)) {
+    fn memory_agrees_with_the_model(numbers in prop::collection::vec(any::<u64>(), 1..150)) {
         let (model, memory) = (ModelEngine::default(), MemoryEngine::default());
         compare(&mut Subject::new(model), &mut Subject::new(memory), &numbers);
     }
 }
 
-/// 16.10: a claim whose bound is used up by rows that it cannot decode goes on behind them. Nobody else would wake the
-/// instance, because it is ready.
+/// 16.10: a claim whose bound is used up by rows that it cannot decode goes on behind them. No later event would wake
+/// the instance, because it is ready.
 #[test]
 fn a_claim_goes_on_behind_rows_that_it_cannot_decode() {
     for mut s in [Scenario::new(MemoryEngine::default()), Scenario::new(ModelEngine::default())] {
@@ -58,7 +58,7 @@ fn a_claim_goes_on_behind_rows_that_it_cannot_decode() {
     }
 }
 
-/// Other processes would have nothing to do if the one that stores all starts claimed them, too.
+/// Other processes would be idle if the process that stores all starts also claimed them.
 #[test]
 fn a_transaction_claims_its_share_of_the_instances_that_it_begins() {
     for (shares, parts) in [(false, [7, 0]), (true, [3, 4])] {
@@ -79,9 +79,9 @@ fn a_transaction_claims_its_share_of_the_instances_that_it_begins() {
     }
 }
 
-/// A random test proves nothing about what it never reaches.
+/// A random test proves nothing about operations that it never reaches.
 #[test]
-fn the_random_driver_reaches_what_matters() {
+fn the_random_driver_covers_all_operations() {
     let mut reached = BTreeMap::<&'static str, usize>::new();
     for run in 0..100_u64 {
         let mut subject = Subject::new(MemoryEngine::default());
@@ -130,7 +130,7 @@ const FACTS: [&str; 19] = [
     "many executions",
 ];
 
-/// What claims have left in the mailboxes.
+/// Messages that claims have left in the mailboxes.
 fn claimed(seen: &Observation, snapshot: &StoreSnapshot) -> Vec<&'static str> {
     let mut facts = Vec::new();
     let mut note = |holds: bool, fact| facts.extend(holds.then_some(fact));

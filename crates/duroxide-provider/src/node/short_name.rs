@@ -29,7 +29,7 @@ pub fn short_node_name(name: &str) -> &str {
 }
 
 impl JoinedNode {
-    /// Its name as it is shown to people, see [`short_node_name`].
+    /// Its short name for display, see [`short_node_name`].
     pub fn short_name(&self) -> &str {
         short_node_name(&self.name)
     }

@@ -10,8 +10,8 @@ macro_rules! provider_layer {
         questions { $(fn $question:ident($($given:ident: $of:ty),*) -> $reply:ty;)* }
         $($section:ident { $(fn $call:ident($($argument:ident: $type:ty),*) -> $answer:ty;)* })*
     ) => {
-        /// A provider in front of another one. Every method hands its call on, those with default bodies too, so that
-        /// nothing is lost that the provider behind it does natively; a layer overrides what it wants to change.
+        /// A provider in front of another one. Every method forwards its call, those with default bodies too, so that
+        /// native methods of the inner provider are used; a layer overrides the methods that it changes.
         ///
         /// [`impl_provider_for_layer!`](crate::impl_provider_for_layer) makes a [`Provider`] of it.
         #[expect(clippy::too_many_arguments, reason = "the published contract has such a method")]

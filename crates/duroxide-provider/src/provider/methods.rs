@@ -1,8 +1,8 @@
 //! The one list of the methods of [`Provider`](crate::Provider) and [`ProviderAdmin`](crate::ProviderAdmin).
 //!
-//! The traits have docs and default bodies; the list has what code around them is made of. A test compares the two.
+//! The traits have docs and default bodies; macros build forwarding code from the list. A test compares the two.
 
-/// The types in the list, and what an impl of the traits needs.
+/// The types in the list, and the imports that an impl of the traits needs.
 #[doc(hidden)]
 pub mod signatures {
     pub use std::{
@@ -25,7 +25,8 @@ pub mod signatures {
     };
 }
 
-/// The operation that a call of this method counts as. Two methods that do the same for the caller are one operation.
+/// The operation that a call of this method counts as. Two methods with the same effect for the caller are one
+/// operation.
 pub fn operation_of(method: &'static str) -> &'static str {
     match method {
         "commit_round_ref" => "commit_round",
@@ -181,7 +182,7 @@ pub(crate) fn declared(
 ) -> std::collections::BTreeMap<&'static str, bool> {
     let (_, rest) = source.split_once(of_trait).unwrap();
     let (body, _) = rest.split_once("\n}\n").unwrap();
-    // Bodies stand deeper than their methods, so such a line starts or ends a declaration.
+    // Bodies are indented deeper than their methods, so such a line starts or ends a declaration.
     let mut lines = body.lines().filter(|line| line.starts_with("    ") && !line.starts_with("     "));
     let mut methods = std::collections::BTreeMap::new();
     while let Some(line) = lines.next() {
@@ -211,8 +212,8 @@ mod tests {
         };
     }
 
-    /// A method that is not in the list would silently be served by its default body wherever a provider stands in
-    /// front of another one.
+    /// A method that is not in the list would silently be served by its default body in every provider in front of
+    /// another one.
     #[test]
     fn the_list_has_every_method_of_the_traits() {
         let provider = declared(include_str!("../provider.rs"), "pub trait Provider:");

@@ -1,4 +1,5 @@
-//! The worker queue: enqueueing, claiming the lowest that lane and session admit, and what the holder of an activity may do with it.
+//! The worker queue: enqueueing, claiming the lowest that lane and session admit, and the operations of the holder of an
+//! activity.
 
 use std::{sync::Arc, time::Duration};
 
@@ -73,7 +74,7 @@ impl<T: Tables> Rules<T> {
         wanted: usize,
         held_back: &mut HeldBack,
     ) -> Rows<Vec<u64>> {
-        // Each look skips the same items again, so only the last look counts.
+        // Each pass skips the same items again, so only the last pass counts.
         *held_back = HeldBack::default();
         let limit = wanted.saturating_add(1);
         let mut found = Vec::new();
@@ -127,8 +128,8 @@ impl<T: Tables> Rules<T> {
         Ok(ready.map(|activity| activity.number).into_iter().collect())
     }
 
-    /// An activity with what it is asked to do. One that cannot be decoded is counted and hidden; after too many attempts
-    /// it becomes a dead letter (16.10).
+    /// An activity with its item. One that cannot be decoded is counted and hidden; after too many attempts it becomes a
+    /// dead letter (16.10).
     fn readable_activity(
         &mut self,
         number: u64,
@@ -146,7 +147,7 @@ impl<T: Tables> Rules<T> {
         activity.attempts = activity.attempts.saturating_add(1);
         if activity.attempts > self.max_attempts {
             let reason = DeadLetterReason::Undeserializable { error };
-            let (id, instance) = self.bury_activity(&activity, data, reason.to_string())?;
+            let (id, instance) = self.dead_letter_activity_row(&activity, data, reason.to_string())?;
             notes.push(DeadLetterNote { id, queue: DeadLetterQueue::Worker, instance, reason });
         } else {
             activity.hidden_until = self.now.saturating_add(UNDECODABLE_HIDDEN_FOR);
@@ -184,7 +185,7 @@ impl<T: Tables> Rules<T> {
         Ok(claim)
     }
 
-    // ---- what the holder does -------------------------------------------------------------------------------
+    // ---- operations of the holder -------------------------------------------------------------------------------
 
     /// The activity that a token locks, whether its lease is live or not.
     pub(super) fn activity_locked_by(&mut self, token: &str) -> Result<QueuedActivity, ApplyError> {
@@ -246,7 +247,7 @@ impl<T: Tables> Rules<T> {
         Ok(Answer::Renewed { stop_requested })
     }
 
-    /// Gives an activity back. Only the token counts, not the lease: nobody else holds it.
+    /// Gives an activity back. Only the token counts, not the lease: no other claim can hold it.
     pub(super) fn abandon_activity(
         &mut self,
         token: &str,
@@ -269,7 +270,7 @@ impl<T: Tables> Rules<T> {
     ) -> Result<Answer, ApplyError> {
         let held = self.held_activity(token, handed_in)?;
         if let Some((activity, item)) = self.tables.activity_with_item(held.number)? {
-            self.bury_activity(&activity, item.into_data(), reason.to_owned())?;
+            self.dead_letter_activity_row(&activity, item.into_data(), reason.to_owned())?;
         }
         Ok(Answer::Done)
     }
@@ -299,8 +300,8 @@ impl<T: Tables> Rules<T> {
         }
     }
 
-    /// Asks an activity of this instance to stop. If nobody holds it, its row is deleted, and the message that is returned
-    /// has to be sent to the instance instead.
+    /// Asks an activity of this instance to stop. Without a lock, its row is deleted, and the returned message has to be
+    /// sent to the instance instead.
     pub(super) fn stop_activity<'a>(
         &mut self,
         instance: u64,

@@ -24,16 +24,16 @@ const UNKNOWN_VERSION: &str = "unknown";
 /// The result of claiming one candidate.
 enum Candidate {
     Claimed,
-    /// Nothing of it could be handed out. Undecodable messages were hidden; if something else is visible behind it,
-    /// the instance is ready again.
+    /// No message of it could be claimed. Undecodable messages were hidden; if others are visible behind them, the
+    /// instance is ready again.
     Unfit,
-    /// There is no such instance.
+    /// No instance has this id.
     Gone,
     /// The instance may be poison and no slot is free: the claim stops in front of it.
     MustWait,
 }
 
-/// The decodable messages of a claim, in the order of delivery, and what they say.
+/// The decodable messages of a claim, in the order of delivery, with their items.
 struct ClaimedMessages {
     messages: Vec<QueuedMessage>,
     items: Vec<WorkItem>,
@@ -48,8 +48,8 @@ impl<T: Tables> Rules<T> {
         fetch: &InstanceFetch,
         nonce: u128,
     ) -> Rows<Claimed<OrchestrationClaim>> {
-        // Once for each claim: what this claim makes stray is left to the next.
-        let mut claimed = Claimed { dead_letters: self.bury_strays()?, ..Claimed::default() };
+        // Once for each claim: mailboxes that this claim makes stray are left to the next.
+        let mut claimed = Claimed { dead_letters: self.dead_letter_strays()?, ..Claimed::default() };
         let mut gone = BTreeSet::new();
         while claimed.items.len() < fetch.max {
             let wanted = fetch.max - claimed.items.len();
@@ -85,7 +85,7 @@ impl<T: Tables> Rules<T> {
         wanted: usize,
         held_back: &mut HeldBack,
     ) -> Rows<Vec<u64>> {
-        // Each look skips the same items again, so only the last look counts.
+        // Each pass skips the same items again, so only the last pass counts.
         *held_back = HeldBack::default();
         let limit = wanted.saturating_add(1);
         let mut found = Vec::new();
@@ -218,7 +218,9 @@ impl<T: Tables> Rules<T> {
             message.kind = MessageKind::Other;
         }
         if message.attempts > self.max_attempts {
-            return self.bury_message(row, message, DeadLetterReason::Undeserializable { error }).map(Some);
+            return self
+                .dead_letter_message(row, message, DeadLetterReason::Undeserializable { error })
+                .map(Some);
         }
         message.hidden_until = self.now.saturating_add(UNDECODABLE_HIDDEN_FOR);
         message.mark = None;
@@ -295,13 +297,13 @@ impl<T: Tables> Rules<T> {
     }
 
     /// Makes dead letters of the messages of mailboxes that hold only queue messages: they wait for no start (16.11).
-    fn bury_strays(&mut self) -> Rows<Vec<DeadLetterNote>> {
+    fn dead_letter_strays(&mut self) -> Rows<Vec<DeadLetterNote>> {
         let mut notes = Vec::new();
         for number in self.tables.stray_instances()? {
             let Some(row) = self.tables.instance(number)? else { continue };
             let messages = self.tables.messages_waiting_since(number, duroxide_core::Timestamp::MAX)?;
             for message in messages {
-                notes.push(self.bury_message(&row, message, DeadLetterReason::NoInstance)?);
+                notes.push(self.dead_letter_message(&row, message, DeadLetterReason::NoInstance)?);
             }
             self.settle_at_the_back(row, InstanceChange::Readiness)?;
         }
@@ -309,8 +311,8 @@ impl<T: Tables> Rules<T> {
     }
 }
 
-/// Name and version of an instance that was never named, out of the first event of its execution. Both are empty if there is no such event, or it is
-/// none that begins an execution.
+/// Name and version of an instance that was never named, out of the first event of its execution. Both are empty without such an
+/// event, or if it does not begin an execution.
 pub fn identity_in_event(first: Option<&str>) -> (String, Option<String>) {
     let event = first.and_then(|data| serde_json::from_str::<Event>(data).ok());
     let Some(EventKind::OrchestrationStarted { name, version, .. }) = event.map(|event| event.kind) else {
@@ -319,7 +321,7 @@ pub fn identity_in_event(first: Option<&str>) -> (String, Option<String>) {
     (name, Some(version))
 }
 
-/// A `ContinueAsNew` outranks a client's start whatever their order (2.3).
+/// A `ContinueAsNew` outranks a client's start in any order (2.3).
 fn identity_of_start(items: &[WorkItem]) -> Option<(String, Option<String>)> {
     let continued = items.iter().find(|item| matches!(item, WorkItem::ContinueAsNew { .. }));
     let start = continued.or_else(|| items.iter().find(|item| start_target(item).is_some()))?;

@@ -32,7 +32,7 @@ impl<T: Tables> Rules<T> {
         Ok(())
     }
 
-    /// Appends events to an execution, which begins if it is not `stored`, with what they change beside the history. The
+    /// Appends events to an execution, which begins if it is not `stored`, and applies their changes of state. The
     /// caller writes the execution's row.
     pub(super) fn append_events(
         &mut self,
@@ -87,7 +87,7 @@ impl<T: Tables> Rules<T> {
         Ok(Answer::Done)
     }
 
-    /// Takes what a round says of an execution. What it does not mention stays.
+    /// Applies the metadata of a round to an execution. Unset fields stay.
     pub(super) fn describe_execution(&self, execution: &mut ExecutionRow, metadata: &ExecutionMetadata) {
         if let Some(status) = &metadata.status {
             execution.status.clone_from(status);

@@ -1,4 +1,4 @@
-//! Taking over what callers have written in transactions of their own.
+//! Applies the rows that callers have written in transactions of their own.
 
 use super::{DeadLetterRow, Origin, Rows, Rules, Tables};
 use crate::{
@@ -7,8 +7,8 @@ use crate::{
 };
 
 impl<T: Tables> Rules<T> {
-    /// Carries out rows of the intake in their order. A row that makes no sense becomes a dead letter and holds nobody up.
-    /// A start of an instance that exists does nothing.
+    /// Applies rows of the intake in their order. An invalid row becomes a dead letter; the rows behind it are applied. A
+    /// start of an instance that exists does nothing.
     ///
     /// # Errors
     /// If the store failed in the middle.

@@ -1,7 +1,7 @@
 //! The key-value store of an instance and its custom status.
 //!
-//! What earlier executions left and what the current one changed are kept apart, so that a replay of the current
-//! execution starts from the state it started from the first time (11.2).
+//! The values that earlier executions left and the changes of the current one are kept apart, so that a replay of the
+//! current execution starts from the state it started from the first time (11.2).
 
 use duroxide_core::KvEntry;
 
@@ -43,7 +43,7 @@ impl<T: Tables> Rules<T> {
         Ok(())
     }
 
-    /// The current execution ended: its changes become part of what it leaves.
+    /// The current execution ended: merges its changes into the values that executions leave.
     pub(super) fn merge_key_values(&mut self, instance: u64) -> Rows<()> {
         for (key, change) in self.tables.kv_changes(instance)? {
             match change {

@@ -1,4 +1,4 @@
-//! Operations of the holder of an instance lock, beside committing a round.
+//! Operations of the holder of an instance lock, except committing a round.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::store::{Answer, ApplyError, Refusal, token_row};
 
 impl<T: Tables> Rules<T> {
     /// The instance that a token locks, with its current execution. The lease is checked at the time the operation was
-    /// handed in: a busy store must not end healthy leases. A takeover in between shows as another token.
+    /// submitted: a busy store must not end healthy leases. A takeover in between shows as another token.
     pub(super) fn held_instance(&mut self, token: &str, handed_in: Timestamp) -> Result<Loaded, ApplyError> {
         let found = match token_row(token) {
             Some(number) => self.tables.load(number)?,
@@ -42,7 +42,7 @@ impl<T: Tables> Rules<T> {
         Ok(Answer::Done)
     }
 
-    /// Gives a batch back. Only the token counts, not the lease: nobody else holds these rows.
+    /// Gives a batch back. Only the token counts, not the lease: no other claim can hold these rows.
     pub(super) fn abandon_instance(
         &mut self,
         token: &str,

@@ -1,4 +1,4 @@
-//! Messages to instances: enqueueing them, and starting what is not there yet.
+//! Messages to instances: enqueueing them, and making the rows of new instances.
 
 use duroxide_core::INITIAL_EXECUTION_ID;
 
@@ -9,7 +9,7 @@ use super::{
 use crate::store::{Answer, MessageRow, StoredStart, Visibility, timer_key};
 
 impl<T: Tables> Rules<T> {
-    /// Queues a message, and makes its instance ready if that is what it waited for.
+    /// Queues a message, and makes its instance ready if it waited for such a message.
     pub(super) fn enqueue(&mut self, message: &MessageRow) -> Rows<Answer> {
         if self.begin_instance(message)? {
             return Ok(Answer::Begun);
@@ -37,8 +37,8 @@ impl<T: Tables> Rules<T> {
         }
     }
 
-    /// Makes the row of an instance that is not there, ready for its start, with the start in its mailbox. Most starts are
-    /// of new instances, so nothing is looked up first. Returns whether the row is new.
+    /// Makes the row of a new instance, ready, with the start in its mailbox. Most starts are of new instances, so the row
+    /// is not read first. Returns whether the row is new.
     fn begin_instance(&mut self, message: &MessageRow) -> Rows<bool> {
         let Some(start) = message.start.as_ref().filter(|_| message.visible == Visibility::Now) else {
             return Ok(false);
@@ -78,7 +78,7 @@ impl<T: Tables> Rules<T> {
         Ok(is_new)
     }
 
-    /// The row of this id; a mailbox if there is none.
+    /// The row of this id, or of a new mailbox.
     pub(super) fn open_instance(&mut self, id: &str) -> Rows<InstanceRow> {
         if let Some(row) = self.tables.instance_named(id)? {
             return Ok(row);

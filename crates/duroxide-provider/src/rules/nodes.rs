@@ -1,4 +1,4 @@
-//! Nodes: who claims, and what becomes free when one of them is gone.
+//! Nodes: which claims they hold, and how these are released when a node ends.
 
 use super::{InstanceChange, Rows, Rules, Tables};
 use crate::{
@@ -7,8 +7,8 @@ use crate::{
 };
 
 impl<T: Tables> Rules<T> {
-    /// Notes that these nodes are there, and forgets those that nobody has renewed for a long time. A node that was taken for
-    /// dead claims under its number all the same, so it gets its row again: when it dies, its claims must be found.
+    /// Renews nodes, and deletes rows that were not renewed for a day. A node that was ended by mistake goes on claiming
+    /// under its number, so it gets its row again: when it dies, its claims must be found.
     pub(super) fn renew_nodes(&mut self, nodes: &[(NodeId, NodeRow)]) -> Rows<()> {
         for (node, row) in nodes {
             if !self.tables.touch_node(&row.name, self.now)? {
@@ -23,8 +23,9 @@ impl<T: Tables> Rules<T> {
         Ok(())
     }
 
-    /// Ends what a node held. Its attempts stay counted, because any of them may have ended the node. If one is known to
-    /// have ended it, that one keeps its lease, so that the others get ahead of it, and they get their attempt back.
+    /// Ends the leases of a node. Their attempts stay counted, because any of them may have ended the node. If one is
+    /// known to have ended it, that one keeps its lease, so that the other claims go first, with their attempt taken
+    /// back.
     pub(super) fn end_node(&mut self, name: &str, blamed: Option<&ClaimToken>) -> Result<Answer, ApplyError> {
         let Some((node, session_owners)) = self.tables.node(name)? else { return Ok(Answer::Done) };
         let held = self.tables.claims_of(node, self.now)?;
@@ -35,9 +36,9 @@ impl<T: Tables> Rules<T> {
                 }
             }
             Some(blamed) => {
-                let killer = self.change_losses(blamed, Losses::blamed_again)?;
+                let blamed_losses = self.change_losses(blamed, Losses::blamed_again)?;
                 for claim in held.iter().filter(|claim| *claim != blamed) {
-                    self.spare(claim, killer)?;
+                    self.give_back_unblamed(claim, blamed_losses)?;
                 }
             }
         }
@@ -65,8 +66,8 @@ impl<T: Tables> Rules<T> {
     }
 
     /// Gives back a claim that did not end its node.
-    fn spare(&mut self, claim: &ClaimToken, killer: Losses) -> Result<(), ApplyError> {
-        self.change_losses(claim, |losses| losses.beside(killer))?;
+    fn give_back_unblamed(&mut self, claim: &ClaimToken, blamed_losses: Losses) -> Result<(), ApplyError> {
+        self.change_losses(claim, |losses| losses.beside(blamed_losses))?;
         match claim {
             ClaimToken::Instance(token) => self.abandon_instance(token, None, true)?,
             ClaimToken::Activity(token) => self.abandon_activity(token, None, true)?,
@@ -74,7 +75,7 @@ impl<T: Tables> Rules<T> {
         Ok(())
     }
 
-    /// Changes what is counted of a claim, and returns it.
+    /// Changes the losses of a claim, and returns them.
     fn change_losses(
         &mut self,
         claim: &ClaimToken,

@@ -1,11 +1,11 @@
 //! Whether and when an instance or an activity can be claimed.
 //!
 //! Every change of a [`Readiness`], and of [`QueuedActivity::waits_until`], is made by a function of this file. For instances
-//! [`Rules::decide`] is the general answer: it looks at the lock and the mailbox. The other functions give the same answer for
-//! one event and look at less: a start of a new instance, one more message, a claim, a round that leaves an empty mailbox.
-//! Which messages let an instance be claimed says [`InstanceRow::can_run_with`], and what the claim must accept says
-//! `rules/readiness/routes.rs`; [`WorkRows`](super::WorkRows) shows both to people.
-//! For activities [`Rules::settle_activity`] is the general answer; a new one is ready at once ([`QueuedActivity::new`]).
+//! [`Rules::decide`] is the general answer: it reads the lock and the mailbox. The other functions give the same answer for
+//! one event and read less: a start of a new instance, one more message, a claim, a round that leaves an empty mailbox.
+//! [`InstanceRow::can_run_with`] decides which messages let an instance be claimed, `rules/readiness/routes.rs` which route a
+//! claim must accept; [`WorkRows`](super::WorkRows) shows both to users. For activities [`Rules::settle_activity`] is the
+//! general answer; a new one is ready at once ([`QueuedActivity::new`]).
 //!
 //! Tables may answer five questions by a statement of their own. Each repeats a function of this file, answers only where it can
 //! be sure, and leaves everything else to that function; the differential test compares both ways with the model.
@@ -16,10 +16,10 @@
 //! | [`DueInstance::is_plainly_ready`] | [`Rules::decide`] of an instance that has become due | nothing |
 //! | [`ActivityTable::wake_due_activities`] | [`Rules::settle_activity`] of activities that have become due | [`QueuedActivity::waits_until`] was decided here |
 //! | `wake_waiting` of PostgreSQL, for a batch of one message | [`Rules::after_arrival`] with the result [`AfterArrival::Wakes`] | the message is visible at once and no start; a known instance that waits without an end has no messages |
-//! | the column `look_at` of PostgreSQL (`look_at!`, `CORRECT_LOOKS`) | [`InstanceRow::waits_until`] | a row may be looked at too early, and then gets another time; one whose lock has a holder is looked at each minute |
+//! | the column `look_at` of PostgreSQL (`look_at!`, `CORRECT_LOOKS`) | [`InstanceRow::waits_until`] | a row may be read too early, and then gets another time; one whose lock has a holder is read each minute |
 //!
-//! An index finds rows only by a condition in SQL, so statements also repeat these functions of rows. In SQLite each is one macro,
-//! or the statements that are named; in PostgreSQL they stand in the files that are named.
+//! An index finds rows only by a condition in SQL, so statements also repeat these functions of rows. In SQLite each is one
+//! macro, or the named statements; in PostgreSQL they are in the named files.
 //!
 //! | Function | SQLite | PostgreSQL |
 //! |---|---|---|
@@ -57,7 +57,7 @@ enum AfterArrival {
     Unchanged,
     /// The instance waited on its route for a message, and is ready.
     Wakes,
-    /// The whole mailbox has to be looked at.
+    /// The whole mailbox has to be read.
     Decide,
 }
 
@@ -91,14 +91,14 @@ impl InstanceRow {
         self.lock = Some(lock);
     }
 
-    /// Gives up the place among the ready instances: if the instance is still ready it goes to the back, so that it does not
-    /// starve others. Readiness has to be decided anew.
+    /// Drops the ready number: if the instance is still ready it goes to the back, so that other instances do not starve.
+    /// Readiness has to be decided anew.
     pub(super) fn leave_place(&mut self) {
         self.readiness = Readiness::waits_for_message();
     }
 
-    /// Whether these messages, all of them visible, let the instance be claimed once nobody holds it: an instance that was never
-    /// started needs its start.
+    /// Whether these messages, all of them visible, let the unlocked instance be claimed: an instance that was never started
+    /// needs its start.
     pub(super) fn can_run_with<'a>(&self, visible: impl IntoIterator<Item = &'a QueuedMessage>) -> bool {
         visible.into_iter().any(|message| self.known || message.is_start())
     }
@@ -110,7 +110,7 @@ impl InstanceRow {
 }
 
 impl QueuedActivity {
-    /// A claim locks the activity, and so ends what an abandon has hidden.
+    /// A claim locks the activity, and ends the hiding by an abandon.
     pub(super) fn hold(&mut self, lease: Lease) {
         self.hidden_until = Timestamp::ZERO;
         self.waits_until = Some(lease.until);
@@ -190,7 +190,7 @@ impl<T: Tables> Rules<T> {
     }
 
     /// Decides readiness and route after a round. `is_empty`: no message is left in the mailbox and none was sent to it, so
-    /// nothing has to be looked at.
+    /// nothing has to be read.
     pub(super) fn decide_after_round(&mut self, row: &mut InstanceRow, is_empty: bool) -> Rows<bool> {
         if row.known && is_empty {
             row.readiness = Readiness::waits_for_message();
@@ -236,8 +236,8 @@ impl<T: Tables> Rules<T> {
         self.settle_with(row, change)
     }
 
-    /// Decides readiness of a row that was stored elsewhere. One that is ready keeps its place as long as it has messages: the
-    /// claim that takes it finds out whether one is visible.
+    /// Decides readiness of a row that was stored elsewhere. A ready instance keeps its ready number as long as it has
+    /// messages: the claim that takes it checks whether one is visible.
     pub(super) fn settle_stored(&mut self, row: InstanceRow) -> Rows<()> {
         let has_place = row.is_ready() && row.route.is_some();
         if has_place && self.tables.has_messages(row.number)? { Ok(()) } else { self.settle(row) }
@@ -258,8 +258,8 @@ impl<T: Tables> Rules<T> {
         }
     }
 
-    /// Wakes an instance for a message that is not in its mailbox yet, if the tables can tell that it waits for one. Returns
-    /// whether they could.
+    /// Wakes an instance for a message that is not in its mailbox yet, if the tables know that it waits for one. Returns
+    /// whether they knew it.
     pub(super) fn wake_for(&mut self, instance: u64, message: &MessageRow) -> Rows<bool> {
         if message.kind != MessageKind::Other || message.visible != Visibility::Now {
             return Ok(false);

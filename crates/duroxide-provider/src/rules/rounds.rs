@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 struct Effect {
     change: InstanceChange,
-    /// Whether something is different that filters look at: its route has to be found anew.
+    /// Whether a value that filters compare has changed: the route has to be found anew.
     rerouted: bool,
 }
 
@@ -49,7 +49,7 @@ impl<T: Tables> Rules<T> {
         Ok(self.finish_round(held, round, effect, messages_left)?)
     }
 
-    /// The stored row of an execution. Above the instance's own there is none.
+    /// The stored row of an execution. Above the instance's current execution none is stored.
     fn stored(&mut self, row: &InstanceRow, execution_id: u64) -> Rows<Option<ExecutionRow>> {
         if execution_id > row.execution_id {
             return Ok(None);
@@ -67,7 +67,7 @@ impl<T: Tables> Rules<T> {
         self.check_new_events(row, part.execution_id, last, &part.events)
     }
 
-    /// Stores what a round did to one execution. An instance that has neither name nor events stays a mailbox.
+    /// Stores the part of a round for one execution. An instance that has neither name nor events stays a mailbox.
     fn commit_part(
         &mut self,
         held: &mut Loaded,
@@ -105,8 +105,8 @@ impl<T: Tables> Rules<T> {
         Ok(Effect { change, rerouted: renamed || pinned || before != after || row.waits_for_successor() })
     }
 
-    /// Hands out what the round schedules and writes the instance, free again. If messages are left, the instance gets its
-    /// new number among the ready ones before those that this round wakes.
+    /// Queues the work that the round schedules, and writes the unlocked instance. If messages are left, the instance gets
+    /// its new number among the ready ones before those that this round wakes.
     fn finish_round(
         &mut self,
         mut held: Loaded,
@@ -153,8 +153,8 @@ impl<T: Tables> Rules<T> {
         Some(Ended { custom_status, custom_status_version })
     }
 
-    /// Queues what a round schedules, deletes what it cancels and asks to stop what it stops. Returns whether any message
-    /// went to the instance's own mailbox.
+    /// Queues the work that a round schedules, deletes the work that it cancels, and requests the stops. Returns whether
+    /// any message went to the instance's own mailbox.
     fn hand_out(&mut self, row: &mut InstanceRow, round: &PreparedRound) -> Rows<bool> {
         let mut sent = false;
         for part in parts(round) {
@@ -186,7 +186,7 @@ impl<T: Tables> Rules<T> {
         Ok(())
     }
 
-    /// Deletes cancelled work, after the inserts: what a round schedules and cancels is never handed out.
+    /// Deletes cancelled work, after the inserts: work that the same round schedules and cancels is never visible.
     fn cancel_work(&mut self, row: &InstanceRow, round: &PreparedRound) -> Rows<()> {
         for cancelled in &round.cancelled_activities {
             if cancelled.instance == row.id {
@@ -206,7 +206,7 @@ impl<T: Tables> Rules<T> {
         Ok(())
     }
 
-    /// Asks activities to stop. Returns whether one of them ended at once, which the instance is told.
+    /// Asks activities to stop. Returns whether one of them ended at once; the instance gets a message of that.
     fn stop_work(&mut self, row: &mut InstanceRow, round: &PreparedRound) -> Rows<bool> {
         let mut sent = false;
         for part in parts(round) {

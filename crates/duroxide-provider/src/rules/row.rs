@@ -1,7 +1,8 @@
 //! Rows as the rules see them.
 //!
-//! A set of tables stores these values under columns of its own; some of SQLite's have older names. `number` is the key of a row: numbers are drawn
-//! from one sequence ([`Tables::next_number`](super::Tables::next_number)), give rows their order, and are never reused.
+//! A set of tables stores these values under columns of its own; some of SQLite's have older names. `number` is the key of a
+//! row: numbers are drawn from one sequence ([`Tables::next_number`](super::Tables::next_number)), give rows their order,
+//! and are never reused.
 
 mod activity;
 mod dead_letter;

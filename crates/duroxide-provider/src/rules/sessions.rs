@@ -8,13 +8,13 @@ use super::{QueuedActivity, Rows, Rules, SessionRow, Tables};
 use crate::SessionFetchConfig;
 
 impl<T: Tables> Rules<T> {
-    /// Whether this owner may take activities of a session: it holds the session, or nobody does.
+    /// Whether this owner may take activities of a session: it holds the session, or the session is free.
     pub(super) fn session_admits(&mut self, session: &str, by: &SessionFetchConfig) -> Rows<bool> {
         let session = self.tables.session(session)?;
         Ok(session.is_none_or(|session| session.until <= self.now || session.owner == by.owner_id))
     }
 
-    /// Leases a session to whoever claimed one of its activities.
+    /// Leases a session to the owner that claimed one of its activities.
     pub(super) fn claim_session(&mut self, session: &str, by: &SessionFetchConfig) -> Rows<()> {
         self.tables.write_session(&SessionRow {
             id: session.to_owned(),

@@ -32,9 +32,9 @@ pub type Rows<T> = Result<T, StoreFailure>;
 
 /// Rows of one store, inside a transaction: they are read and written, and nothing is decided here.
 ///
-/// Every read sees what was written before it in the same transaction. Lists are ordered as documented, because answers
-/// depend on their order. `now` is an argument wherever time matters. A set of tables may cache what it likes, as long as
-/// nobody can tell.
+/// Every read sees the earlier writes of the same transaction. Lists are ordered as documented, because answers depend
+/// on their order. `now` is an argument wherever time matters. A set of tables may cache rows, as long as the answers
+/// are the same.
 pub trait Tables:
     Transactions
     + InstanceTable

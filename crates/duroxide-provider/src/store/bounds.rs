@@ -9,9 +9,9 @@ pub const CLAIM_BYTES_MAX: usize = 16 << 20;
 /// How long a fetch hides a row that it could not decode.
 pub const UNDECODABLE_HIDDEN_FOR: Duration = Duration::from_secs(1);
 /// How often an undecodable row is fetched before it becomes a dead letter, unless
-/// [`Op::SetMaxAttempts`](super::Op::SetMaxAttempts) says otherwise.
+/// [`Op::SetMaxAttempts`](super::Op::SetMaxAttempts) sets another number.
 pub const MAX_ATTEMPTS_DEFAULT: u32 = 10;
-/// How many instances a bulk delete or prune visits, unless its filter says otherwise.
+/// How many instances a bulk delete or prune visits, unless its filter sets another number.
 pub const BULK_LIMIT_DEFAULT: u32 = 1_000;
 /// Rows that one step of a delete or a prune removes at most, so that other work gets in between.
 pub const REMOVED_ROWS_MAX: usize = 300;
@@ -19,6 +19,6 @@ pub const REMOVED_ROWS_MAX: usize = 300;
 pub const REMOVED_BYTES_MAX: usize = 4 << 20;
 /// How long a message waits for an instance that was never started.
 pub const ORPHAN_MESSAGE_TTL_DEFAULT: Duration = Duration::from_secs(60);
-/// How long a node's row stays that nobody renews. Long after its leases: a row says little, and a node that was only
-/// stopped goes on where it was.
+/// How long a node's row is kept after its last renewal. Longer than any lease, so that a suspended process can
+/// continue as the same node.
 pub const NODE_FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);

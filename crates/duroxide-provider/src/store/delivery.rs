@@ -2,7 +2,7 @@
 
 use duroxide_core::Timestamp;
 
-/// When a queued message became visible, as it is stored.
+/// The stored time at which a queued message became visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
     /// Its number; messages are numbered as they arrive.

@@ -1,4 +1,4 @@
-//! `StoreEngine`: transactions, and what the caller has to know between them.
+//! `StoreEngine`: transactions, and the calls between them.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub type TellOfWrite = Arc<dyn Fn() + Send + Sync>;
 /// A synchronous, transactional store of instances, histories and queues.
 ///
 /// All rules of visibility, locking, order and attempts are the engine's; waiting, batching and threads are its caller's.
-/// The engine is also a [`StoreReader`]; reads between transactions see what was committed. It is used on the thread that
+/// The engine is also a [`StoreReader`]; reads between transactions see committed rows. It is used on the thread that
 /// opened it, and need not be able to move to another.
 ///
 /// Tokens are `{row}-{nonce}`: found by row, fenced by the nonce, which the caller draws afresh for every batch.
@@ -21,28 +21,27 @@ pub trait StoreEngine: StoreReader + 'static {
     /// Carries out a batch as one transaction: all of it becomes durable and visible, or nothing.
     ///
     /// # Errors
-    /// The fault says whether anything happened, and what may be tried.
+    /// The fault tells whether the batch had an effect, and whether to retry.
     fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault>;
 
-    /// The earliest time at which a promotion will have something to do, on the caller's clock, which shows `now`. Asked
-    /// when nothing has told it: after a transaction that left it [unknown](super::NextWake::Unknown), and after the store
-    /// was opened, or changed by someone else.
+    /// The earliest time at which a promotion will have something to do, on the caller's clock, which shows `now`. Called
+    /// when it is unknown: after a transaction that left it [unknown](super::NextWake::Unknown), and after the store was
+    /// opened, or changed by another process.
     fn next_wake(&mut self, now: Timestamp) -> Result<Option<Timestamp>, StoreFailure>;
 
     /// Whether another process changed the store since the last call.
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure>;
 
-    /// Asks to be told, once, by a call of `tell` on any thread, that someone has begun to write the store after this
-    /// call. What is written may become visible a moment later, and it may be this process that writes. Returns whether
-    /// it will be told. If not, as by default, changes are found by looking more often.
+    /// Requests one call of `tell`, on any thread, when a process, this one included, begins to write the store after
+    /// this call. The rows may become visible a moment later. Returns whether the call will come. If not, as by
+    /// default, changes are found by polling more often.
     fn tell_of_writes(&mut self, tell: &TellOfWrite) -> bool {
         let _ = tell;
         false
     }
 
-    /// Which queues hold something that some claim may take, by a read outside a transaction. Asked after a change
-    /// by someone else, to decide whether a claim is worth a transaction. It may say yes too often, never too
-    /// seldom.
+    /// Which queues may have ready items, by a read outside a transaction. Called after a change by another process, to
+    /// decide whether a claim is worth a transaction. A queue with a ready item is never left out.
     fn may_be_ready(&mut self) -> Result<Readies, StoreFailure> {
         Ok(Readies { instances: true, activities: true })
     }
@@ -65,15 +64,15 @@ pub struct Claimed<T> {
     pub dead_letters: Vec<DeadLetterNote>,
     /// How many ready items did not pass the filter.
     pub held_back: HeldBack,
-    /// Whether nothing is left that the fetch would take. An engine that cannot tell leaves it unset, and is asked again for
-    /// the next fetch, unless this one got less than it asked for.
+    /// Whether no ready item is left for the fetch. An engine that does not know leaves it unset, and is asked again for the
+    /// next fetch, unless this one got less than it asked for.
     pub took_all: bool,
     /// The indexes of items whose turn may run before the claim is committed, in order: see [`EarlyTurns`](super::EarlyTurns).
     pub early: Vec<usize>,
 }
 
 impl<T> Claimed<T> {
-    /// Adds what a later claim took for the same fetch.
+    /// Adds the items that a later claim took for the same fetch.
     pub(crate) fn add(&mut self, later: Self) {
         self.early.extend(later.early.into_iter().map(|index| self.items.len() + index));
         self.items.extend(later.items);
@@ -95,14 +94,14 @@ impl<T> Default for Claimed<T> {
     }
 }
 
-/// Tells the shell that a row became a dead letter, for its log and its counter.
+/// Reports that a row became a dead letter, for its log and its counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetterNote {
     /// The number of the dead letter.
     pub id: u64,
     /// The queue it came from.
     pub queue: DeadLetterQueue,
-    /// The instance it was for, if that could be told.
+    /// The instance it was sent to, if that could be read.
     pub instance: Option<String>,
     /// Why.
     pub reason: DeadLetterReason,
@@ -125,7 +124,7 @@ pub enum DeadLetterReason {
     },
     /// A caller wrote it into the intake, and it makes no sense.
     RefusedIntake {
-        /// What is wrong with it.
+        /// The decoding error.
         error: String,
     },
 }

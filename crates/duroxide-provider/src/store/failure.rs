@@ -38,7 +38,7 @@ impl From<StoreFailure> for ApplyError {
     }
 }
 
-/// An operation that cannot be done, whatever the store's health. Always a permanent error to the caller.
+/// An operation that the rules refuse on a healthy store. Always a permanent error to the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -50,11 +50,11 @@ pub enum Refusal {
     WorkItemLockLost,
     /// An event with this id is already stored.
     DuplicateEvent {
-        /// The instance.
+        /// The id of the instance.
         instance: String,
-        /// Its execution.
+        /// The number of the execution, from 1.
         execution_id: u64,
-        /// The event.
+        /// The id of the event.
         event_id: u64,
     },
     /// The item does not belong into that queue.
@@ -62,7 +62,7 @@ pub enum Refusal {
         /// The item's kind.
         kind: &'static str,
     },
-    /// There is no such instance.
+    /// No instance has this id.
     InstanceNotFound {
         /// The id.
         instance: String,
@@ -79,12 +79,12 @@ pub enum Refusal {
     },
     /// A child appeared after its tree was read.
     ChildAppeared {
-        /// The parent.
+        /// The id of the parent.
         parent: String,
-        /// The child.
+        /// The id of the child.
         child: String,
     },
-    /// There is no such dead letter.
+    /// No dead letter has this number.
     DeadLetterNotFound {
         /// The id.
         id: String,
@@ -133,15 +133,15 @@ impl Refusal {
 /// The store itself failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreFailure {
-    /// What went wrong.
+    /// The message, for logs and users.
     pub message: String,
-    /// What the caller may do.
+    /// Whether a retry can help.
     pub class: FailureClass,
     /// The step of the engine that panicked, if one did.
     pub panicked_in: Option<&'static str>,
 }
 
-/// What a caller may do after a failure of the store.
+/// Whether a retry can help after a failure of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureClass {
     /// Nothing happened; trying again may help (busy, full, I/O error before the commit).

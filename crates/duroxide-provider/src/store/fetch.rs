@@ -39,7 +39,7 @@ pub struct InstanceFetch {
     pub whole_mailbox: bool,
     /// Which node claims.
     pub node: Option<NodeId>,
-    /// Only this instance, whatever the filters say: to end it, because no node can take it.
+    /// Only this instance, regardless of the filters: to end it, because no node can take it.
     pub only: Option<String>,
 }
 
@@ -61,10 +61,10 @@ impl InstanceFetch {
         }
     }
 
-    /// Whether an execution passes: its pin is in one of the ranges (or it has none), and its handler is there.
+    /// Whether an execution passes: its pin is in one of the ranges (or it has none), and its handler is registered.
     ///
-    /// A name that is not known passes every handler filter; so does, for a known name, a version that was not
-    /// asked for or cannot be read. The runtime looks closer.
+    /// A name that is not known passes every handler filter; so does, for a known name, a version that was not asked
+    /// for or cannot be read. The runtime checks further.
     pub fn accepts(&self, name: Option<&str>, version: Option<&str>, pinned: Option<VersionTriple>) -> bool {
         self.holds_back(name, version, pinned).is_none()
     }
@@ -132,7 +132,7 @@ pub struct ActivityFetch {
     pub demand: Option<Arc<dyn Demand>>,
     /// Which node claims.
     pub node: Option<NodeId>,
-    /// Only this activity, whatever tags, handlers and sessions say: to end it, because no node can take it.
+    /// Only this activity, regardless of tags, handlers and sessions: to end it, because no node can take it.
     pub only: Option<ScheduledActivityIdentifier>,
 }
 
@@ -183,7 +183,7 @@ impl FetchRequest for ActivityFetch {
     }
 }
 
-/// Which capability a claim misses for work that it passes over.
+/// The missing capability of skipped work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeldBackBy {
     /// The pinned version.
@@ -194,8 +194,8 @@ pub enum HeldBackBy {
     Activity,
 }
 
-/// How many ready items a claim passed over for lack of a capability. Of each kind of work (handler and version, or activity
-/// and tag) a claim counts at most as many as it asked for, so that it costs no more than if it could take them.
+/// How many ready items a claim skipped for lack of a capability. Of each kind of work (handler and version, or activity and
+/// tag) a claim counts at most as many as it asked for, so that it costs no more than if it could take them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeldBack {
     /// For lack of the pinned version.
@@ -217,7 +217,7 @@ impl HeldBack {
         *counter = counter.saturating_add(items as u64);
     }
 
-    /// Adds what another claim passed over.
+    /// Adds the items that another claim skipped.
     pub fn add(&mut self, other: Self) {
         self.version += other.version;
         self.orchestration += other.orchestration;

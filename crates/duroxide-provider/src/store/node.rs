@@ -7,11 +7,11 @@ use crate::{NodeAnnouncement, NodeId};
 /// A node that joins, in the form a store keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeRow {
-    /// Its name.
+    /// The name of the node, unique in the store.
     pub name: String,
     /// The owners of sessions that end with it.
     pub session_owners: Vec<String>,
-    /// What it can do, as JSON.
+    /// The capability of the node, as JSON.
     pub capability: String,
 }
 
@@ -27,17 +27,17 @@ impl NodeRow {
     }
 }
 
-/// A node as it is stored.
+/// A stored node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredNode {
     /// Its number.
     pub id: NodeId,
-    /// Its name.
+    /// The name of the node, unique in the store.
     pub name: String,
     /// When it joined.
     pub started_at: Timestamp,
     /// When it was last renewed.
     pub seen_at: Timestamp,
-    /// What it can do, as JSON.
+    /// The capability of the node, as JSON.
     pub capability: String,
 }

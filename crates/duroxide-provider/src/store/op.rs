@@ -68,11 +68,11 @@ pub enum Op {
     EnqueueActivity(ActivityRow),
     /// [`Provider::append_with_execution`](crate::Provider::append_with_execution).
     Append {
-        /// The instance.
+        /// The id of the instance.
         instance: String,
-        /// Its execution.
+        /// The number of the execution, from 1.
         execution_id: u64,
-        /// The events.
+        /// The events to append, in order of their ids.
         events: Vec<EventRow>,
         /// The changes of state that the events record.
         changes: Vec<StateChange>,
@@ -86,8 +86,9 @@ pub enum Op {
         /// Sessions without activity for this long are left alone.
         idle_timeout: Duration,
     },
-    /// [`Provider::cleanup_orphaned_sessions`](crate::Provider::cleanup_orphaned_sessions): sessions whose lease has ended and that no
-    /// queued activity needs. How long they were idle does not matter: the lease of an idle session is not renewed.
+    /// [`Provider::cleanup_orphaned_sessions`](crate::Provider::cleanup_orphaned_sessions): sessions whose lease has ended
+    /// and that no queued activity needs. How long they were idle does not matter: the lease of an idle session is not
+    /// renewed.
     CleanupSessions,
     /// [`Provider::set_max_attempts`](crate::Provider::set_max_attempts).
     SetMaxAttempts(u32),
@@ -110,16 +111,16 @@ pub enum Op {
     DeleteBulk(InstanceFilter),
     /// [`ProviderAdmin::prune_executions`](crate::ProviderAdmin::prune_executions).
     Prune {
-        /// The instance.
+        /// The id of the instance.
         instance: String,
-        /// What is kept.
+        /// The executions to keep.
         options: PruneOptions,
     },
     /// [`ProviderAdmin::prune_executions_bulk`](crate::ProviderAdmin::prune_executions_bulk).
     PruneBulk {
         /// The instances.
         filter: InstanceFilter,
-        /// What is kept.
+        /// The executions to keep.
         options: PruneOptions,
     },
     /// Goes on with a delete or prune that has left rows to remove. An unknown task is done.
@@ -139,20 +140,21 @@ pub enum Op {
     },
     /// [`Provider::join_node`](crate::Provider::join_node).
     JoinNode(NodeRow),
-    /// These nodes are still there. One whose row is gone was taken for dead, and gets its row and its number again. Rows
-    /// that nobody has renewed for [`NODE_FORGOTTEN_AFTER`] go away.
+    /// Heartbeats of these nodes. A node without a row was ended by mistake, and gets its row and its number again. Rows
+    /// that were not renewed for [`NODE_FORGOTTEN_AFTER`] are deleted.
     ///
     /// [`NODE_FORGOTTEN_AFTER`]: super::bounds::NODE_FORGOTTEN_AFTER
     RenewNodes {
         /// The nodes, under the numbers that they got when they joined.
         nodes: Vec<(NodeId, NodeRow)>,
     },
-    /// A node is gone. The leases it holds end now, its sessions too, and its row goes away. Attempts stay counted,
-    /// unless one claim is to blame.
+    /// Ends a node: its leases and sessions end now, and its row is deleted. Attempts stay counted, unless one claim is
+    /// to blame.
     EndNode {
         /// Its name. An unknown one is no error.
         name: String,
-        /// The claim that ended its process. It keeps its lease and is charged alone: the others get their attempt back.
+        /// The claim that ended its process. It keeps its lease and is charged alone: the other claims get their attempt
+        /// back.
         blamed: Option<ClaimToken>,
     },
 }
@@ -175,7 +177,7 @@ impl Readies {
 }
 
 impl Op {
-    /// Whether clients may wait for what it changes, in this process or in another one.
+    /// Whether clients, in this process or in another one, may wait for its changes.
     pub fn is_watched(&self) -> bool {
         self.profile().watched.is_watched()
     }
@@ -186,7 +188,7 @@ impl Op {
     }
 }
 
-/// How an instance was started, as it is stored.
+/// The stored start of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoredStart {
     /// The first event of its first execution.
@@ -221,21 +223,21 @@ impl Unfinished {
 /// The answer to an operation.
 #[derive(Debug, Clone)]
 pub enum Answer {
-    /// Nothing beside success.
+    /// Success without a value.
     Done,
     /// The message was the start of an instance that was not there before, not even as a mailbox.
     Begun,
-    /// The instance of an [`Op::StartIfNew`] exists already, and nothing was queued. Any other answer says that the start
-    /// was queued.
+    /// The instance of an [`Op::StartIfNew`] exists already, and nothing was queued. With any other answer the start was
+    /// queued.
     Found(StoredStart),
     /// Nothing was queued, because as many messages of clients wait in the mailbox as the operation allows.
     MailboxFull,
-    /// A round was committed to this instance; its watchers are told.
+    /// A round was committed to this instance; its watchers are notified.
     RoundCommitted {
-        /// The instance.
+        /// The id of the instance.
         instance: String,
-        /// If the round ended the instance, what the engine knows of that without another read. Whoever watches is told
-        /// the end with it, and need not read; with `None` they read.
+        /// If the round ended the instance, the end, if the engine has it without another read. Watchers get it and
+        /// need not read; with `None` they read.
         ended: Option<Ended>,
     },
     /// An activity's lock was renewed.

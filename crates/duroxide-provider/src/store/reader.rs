@@ -1,4 +1,4 @@
-//! `StoreReader`: what clients and operators read from an engine.
+//! `StoreReader`: the reads of clients and operators.
 
 pub mod methods;
 
@@ -17,10 +17,10 @@ use crate::{
 ///
 /// An instance is *known* if it has a row with a name, or history. It is *pending* while it is not known and its start is
 /// queued, visible or not. Any other mailbox (messages for an instance that was never started) is invisible to every
-/// read; a pending instance is visible only to those reads that say so.
+/// read; a pending instance is visible only to the reads that mention it.
 pub trait StoreReader {
     /// Whether a read of many costs about as much as a read of one, as over a network. Then callers share their reads;
-    /// otherwise each of them would wait for the reads of the others.
+    /// otherwise each caller would wait for the reads of the others.
     fn reads_many_at_once(&self) -> bool {
         false
     }
@@ -31,7 +31,7 @@ pub trait StoreReader {
     /// History of an execution and the key-value state that earlier executions left, in one state.
     fn load(&mut self, instance: &str, execution_id: u64) -> Result<StoredExecution, StoreFailure>;
 
-    /// The same for several executions, in their order. A store that pays for each call reads all at once.
+    /// Like [`Self::load`] for several executions, in their order. A store with a cost per call reads all at once.
     fn load_all(&mut self, executions: &[(String, u64)]) -> Result<Vec<StoredExecution>, StoreFailure> {
         executions.iter().map(|(instance, execution_id)| self.load(instance, *execution_id)).collect()
     }
@@ -47,10 +47,10 @@ pub trait StoreReader {
     /// Like [`Self::status`]; a pending instance is at its first execution.
     fn status_or_pending(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure>;
 
-    /// What an instance is.
+    /// Name, version and parent of an instance.
     fn descriptor(&mut self, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure>;
 
-    /// What several instances are, in their order. A store that pays for each call reads all at once.
+    /// Like [`Self::descriptor`] for several instances, in their order. A store with a cost per call reads all at once.
     fn descriptors(&mut self, instances: &[String]) -> Result<Vec<Option<StoredDescriptor>>, StoreFailure> {
         instances.iter().map(|instance| self.descriptor(instance)).collect()
     }
@@ -74,7 +74,7 @@ pub trait StoreReader {
     fn instances(&mut self, status: Option<&str>) -> Result<Vec<String>, StoreFailure>;
 
     /// Known and pending instances that the query's criteria select, newest first: at most `max` of those whose row is
-    /// numbered below `below`. Limit and cursor of the query play no part. A pending instance is shown by
+    /// numbered below `below`. Ignores limit and cursor of the query. A pending instance is shown by
     /// [`pending_info`](super::pending_info).
     fn select_instances(
         &mut self,
@@ -90,8 +90,8 @@ pub trait StoreReader {
         running_too: bool,
     ) -> Result<Vec<String>, StoreFailure>;
 
-    /// Whether at least this many visible-at-once messages without an idempotency key, starts aside, are queued for an
-    /// instance or a mailbox: what clients sent to it.
+    /// Whether at least this many visible-at-once messages without an idempotency key, other than starts, are queued
+    /// for an instance or a mailbox: messages of clients.
     fn mailbox_holds(&mut self, instance: &str, at_least: u64) -> Result<bool, StoreFailure>;
 
     /// The executions of an instance, ascending.
@@ -100,10 +100,10 @@ pub trait StoreReader {
     /// The current execution; `None` for an unknown instance.
     fn current_execution(&mut self, instance: &str) -> Result<Option<u64>, StoreFailure>;
 
-    /// An instance.
+    /// The management record of an instance.
     fn instance_info(&mut self, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure>;
 
-    /// An execution.
+    /// The management record of an execution.
     fn execution_info(
         &mut self,
         instance: &str,
@@ -147,24 +147,24 @@ pub trait StoreReader {
         max: usize,
     ) -> Result<Vec<ReadyActivity>, StoreFailure>;
 
-    /// What is queued for an instance or a mailbox, by index. `now` is the caller's time; a store with a clock of its own
-    /// goes by that.
+    /// The queued rows of an instance or a mailbox, by index. `now` is the caller's time; a store with a clock of its own
+    /// uses that.
     fn queued_work(&mut self, instance: &str, now: Timestamp) -> Result<Option<QueuedWork>, StoreFailure>;
 
     /// Counts of known instances, in one pass over them. An instance without a stored name counts under an empty one.
     fn instance_summary(&mut self, request: &SummaryRequest) -> Result<InstanceSummary, StoreFailure>;
 
-    /// What is ready, held or waits for a time, by the indexes of these. `now` as with [`Self::queued_work`].
+    /// Counts of ready, locked and delayed items, read from their indexes. `now` as with [`Self::queued_work`].
     fn queue_summary(&mut self, now: Timestamp) -> Result<QueueSummary, StoreFailure>;
 
     /// Everything, for invariant checks and comparisons. Not for production use.
     fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure>;
 }
 
-/// What an instance needs of the node that takes it.
+/// The capability that an instance needs of a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 pub struct InstanceNeeds {
-    /// The orchestration, as far as it is known.
+    /// The orchestration, if known.
     pub name: Option<String>,
     /// Its version, if one was asked for or recorded.
     pub version: Option<String>,
@@ -175,9 +175,9 @@ pub struct InstanceNeeds {
 /// The duroxide version that a running execution is pinned to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunningVersion {
-    /// As the round said that began it.
+    /// Stored by the round that began the execution.
     Pinned(VersionTriple),
-    /// No round said it, as in stores of older versions. The first event is stamped with it.
+    /// Not stored, as in stores of older versions. The first event carries the version.
     Unpinned {
         /// The first event.
         first_event: String,
@@ -189,7 +189,7 @@ pub enum RunningVersion {
 pub struct ReadyInstance {
     /// Its id.
     pub instance: String,
-    /// What it needs.
+    /// The capability that the items need.
     pub needs: InstanceNeeds,
     /// Since when its oldest message has waited: it was enqueued or became due then, whichever is later.
     pub since: Timestamp,
@@ -204,7 +204,7 @@ pub struct ReadyActivity {
     pub id: ScheduledActivityIdentifier,
     /// Its name.
     pub name: String,
-    /// Its tag.
+    /// The tag; `None` for an activity without one.
     pub tag: Option<String>,
 }
 
@@ -217,7 +217,7 @@ pub struct SelectedInstance {
     pub info: InstanceInfo,
 }
 
-/// An execution as it is stored.
+/// A stored execution.
 #[derive(Debug, Clone, Default)]
 pub struct StoredExecution {
     /// Its events, in order.
@@ -231,9 +231,9 @@ pub struct StoredExecution {
 pub struct StoredStatus {
     /// The current execution.
     pub execution_id: u64,
-    /// The last event, if the stored status says Completed or Failed.
+    /// The last event, if the stored status is Completed or Failed.
     pub terminal_event: Option<String>,
-    /// The custom status.
+    /// The custom status, if the code has set one.
     pub custom_status: Option<String>,
     /// How often it was set.
     pub custom_status_version: u64,
@@ -249,7 +249,7 @@ impl StoredStatus {
     };
 }
 
-/// What an instance is.
+/// Name, version and parent of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredDescriptor {
     /// The first event of the current execution, which holds name, version and parent.

@@ -57,7 +57,7 @@ impl PreparedRound {
     }
 }
 
-/// What a client that waits for an instance is told of a round: nothing, that the instance has changed, or its end.
+/// The notification that a round sends to waiting clients: none, a change of the instance, or its end.
 impl PreparedRound {
     /// Whether the round changes something of its instance that a client can wait for: an execution ended, or the custom
     /// status or a value of the instance is another.
@@ -91,11 +91,11 @@ impl PreparedRound {
     }
 }
 
-/// What an engine knows of an instance that a round has ended. Beside the last event of that round it makes exactly what
-/// [`StoreReader::status`](super::StoreReader::status) says from now on: see [`PreparedRound::status_after`].
+/// The values of an instance that a round has ended. Together with the last event of that round they give exactly the
+/// answer of [`StoreReader::status`](super::StoreReader::status) from now on: see [`PreparedRound::status_after`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// The custom status.
+    /// The custom status, if the code has set one.
     pub custom_status: Option<String>,
     /// How often it was set.
     pub custom_status_version: u64,
@@ -104,7 +104,7 @@ pub struct Ended {
 /// The changes that a round makes to one execution.
 #[derive(Debug, Clone, Default)]
 pub struct PreparedExecution {
-    /// The execution.
+    /// The number of the execution, from 1.
     pub execution_id: u64,
     /// Events to append.
     pub events: Vec<EventRow>,

@@ -1,5 +1,4 @@
-//! Messages, activities and events as a store keeps them: the public JSON, and beside it the few values a store
-//! may look at.
+//! Messages, activities and events as a store keeps them: the public JSON, and the few values that a store may read.
 
 pub(super) mod intake;
 
@@ -10,10 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Refusal;
 
-/// How the JSON of a cancellation begins: what a store may know of it without decoding it.
+/// The prefix of the JSON of a cancellation, by which a store recognizes it without decoding.
 pub const CANCELLATION: &str = "{\"CancelInstance\":";
 
-/// From this many bytes of JSON on an item is large: a store that keeps it beside its JSON has to bound how much it keeps.
+/// From this many bytes of JSON on an item is large: a store that caches the decoded item besides its JSON has to bound
+/// the cache.
 pub const LARGE_ITEM_BYTES: usize = 2 << 10;
 
 /// An event to append.
@@ -58,7 +58,7 @@ pub struct MessageRow {
     pub data: String,
     /// The decoded message, if it is at hand: an engine that claims a message it has just stored need not decode it.
     pub item: Option<Arc<WorkItem>>,
-    /// It is not inserted if the mailbox holds at least this many messages of clients.
+    /// The message is not inserted if the mailbox holds at least this many messages of clients.
     pub mailbox_max: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ pub struct MessageRow {
 pub enum MessageKind {
     /// `StartOrchestration`: makes an instance without history fetchable.
     Start,
-    /// `ContinueAsNew`: the same for the next execution.
+    /// `ContinueAsNew`: starts the next execution.
     ContinueAsNew,
     /// `QueueMessage`: kept in order behind hidden ones; a dead letter at the next claim if the instance does not exist.
     Queue,
@@ -162,7 +162,7 @@ impl MessageRow {
 }
 
 impl MessageRow {
-    /// Its item, unless that is large: for a store that keeps it beside the JSON without counting bytes.
+    /// Its item, unless that is large: for a store that caches decoded items without counting bytes.
     pub fn small_item(&self) -> Option<Arc<WorkItem>> {
         self.item.clone().filter(|_| self.data.len() < LARGE_ITEM_BYTES)
     }
@@ -200,7 +200,7 @@ fn visibility(item: &WorkItem, delay: Option<Duration>) -> Visibility {
     Visibility::At(*fire_at_ms)
 }
 
-/// The key of semantics 16.14; `None` for what clients send, which is never deduplicated.
+/// The key of semantics 16.14; `None` for messages of clients, which are never deduplicated.
 pub(crate) fn idempotency_key(item: &WorkItem) -> Option<String> {
     match item {
         WorkItem::ActivityCompleted { execution_id, id, .. } => Some(format!("AC/{execution_id}/{id}")),
@@ -247,7 +247,7 @@ pub fn timer_key(execution_id: u64, timer_id: u64) -> String {
 pub struct ActivityRow {
     /// The instance that scheduled it.
     pub instance: String,
-    /// Its execution.
+    /// The number of the execution, from 1.
     pub execution_id: u64,
     /// The event id of the schedule.
     pub activity_id: u64,

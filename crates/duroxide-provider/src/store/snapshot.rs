@@ -1,4 +1,4 @@
-//! The whole content of a store as plain values, in a fixed order, whatever the engine.
+//! The whole content of a store as plain values, in the same order for every engine.
 
 mod copy;
 
@@ -31,7 +31,7 @@ pub struct InstanceSnapshot {
     pub name: Option<String>,
     /// Its handler version.
     pub version: Option<String>,
-    /// Its parent.
+    /// The id of the parent; `None` for a root.
     pub parent: Option<String>,
     /// The current execution.
     pub execution_id: u64,
@@ -54,7 +54,7 @@ pub struct InstanceSnapshot {
 /// A lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockSnapshot {
-    /// Its token.
+    /// The token of the lock's holder.
     pub token: String,
     /// When its lease ends.
     pub until: Timestamp,
@@ -71,9 +71,9 @@ impl From<&Lease> for LockSnapshot {
 pub struct ExecutionSnapshot {
     /// Its number.
     pub execution_id: u64,
-    /// Its status.
+    /// `Running`, `Completed`, `Failed` or `ContinuedAsNew`.
     pub status: String,
-    /// Its output.
+    /// The result or the error; `None` while it runs.
     pub output: Option<String>,
     /// The pinned version.
     pub pinned: Option<VersionTriple>,

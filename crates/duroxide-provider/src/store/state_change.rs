@@ -2,23 +2,23 @@
 
 use duroxide_core::{Event, EventRole, KeyValueChange};
 
-/// A change that an event makes beside the history.
+/// A change of state that an event makes besides its entry in the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StateChange {
-    /// The custom status.
+    /// The new custom status; `None` clears it.
     CustomStatus(Option<String>),
     /// A key was set.
     KvSet {
-        /// The key.
+        /// The name of the key.
         key: String,
-        /// The value.
+        /// The text of the value.
         value: String,
-        /// When.
+        /// The time, in milliseconds since the epoch.
         last_updated_at_ms: u64,
     },
     /// A key was removed.
     KvClear {
-        /// The key.
+        /// The name of the key.
         key: String,
     },
     /// All keys were removed.

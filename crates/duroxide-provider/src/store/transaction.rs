@@ -1,4 +1,4 @@
-//! A transaction as one call: a batch goes in, and what was done, or why nothing was, comes back.
+//! A transaction as one call: a batch goes in, and the result or a fault comes back.
 
 mod batch;
 mod early;

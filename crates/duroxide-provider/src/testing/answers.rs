@@ -1,4 +1,4 @@
-//! What the reads of an engine answer, as text to compare engines by.
+//! The answers of an engine's reads as text, to compare engines.
 
 use duroxide_core::Timestamp;
 
@@ -44,7 +44,7 @@ pub(super) fn pages(
     }
 }
 
-/// Both summaries. The route of a locked instance is that of its claim, which the rows need not say any more; so locked
+/// Both summaries. The route of a locked instance is that of its claim, which the rows may not have any more; so locked
 /// instances are compared by their number. Of several running ones that began in one millisecond any may be the oldest.
 pub(super) fn summaries(reader: &mut dyn StoreReader, now: Timestamp) -> Result<String, StoreFailure> {
     let from_ms = now.as_millis().saturating_sub(20_000);

@@ -21,14 +21,14 @@ use crate::{
     store::{ActivityFetch, InstanceFetch, MessageKind, MessageRow, NodeRow, Op},
 };
 
-/// How seldom a client sends very many messages: each later step looks at all of them.
+/// How seldom a client sends very many messages: each later step reads all of them.
 const FLOOD_ONE_IN: u64 = 300;
 
 /// Makes steps out of numbers. The same numbers and the same observations make the same steps, so a failed run can
 /// be repeated and cut short.
 ///
-/// It keeps a small model of every instance, and commits only rounds a correct runtime would: the invariants hold
-/// whatever it does.
+/// The driver keeps a small model of every instance, and commits only rounds that a correct runtime would: so the
+/// invariants must hold.
 #[derive(Debug, Default)]
 pub struct Driver {
     instances: BTreeMap<String, Model>,
@@ -39,13 +39,13 @@ pub struct Driver {
     /// Activities that are not yet acked or abandoned.
     held_works: Vec<usize>,
     dead_letters: Vec<DeadLetter>,
-    /// The last number of each node that joined, whatever became of it.
+    /// The last number of each node that ever joined.
     joined: BTreeMap<String, NodeId>,
     /// The node that is joining.
     joining: Option<String>,
-    /// What a client that does not know of a backoff sends on.
+    /// Messages of a client that ignores the backoff.
     to_send: Vec<WorkItem>,
-    /// The commit that is under way, and what the instance is if it succeeds.
+    /// The current commit, and the model of the instance if it succeeds.
     pending: Option<(String, Model)>,
 }
 
@@ -70,7 +70,7 @@ impl Driver {
         }
     }
 
-    /// Takes note of what the last step led to.
+    /// Updates the models with the result of the last step.
     pub fn learn(&mut self, seen: &Observation) {
         self.held_claims.extend(self.claims.len()..self.claims.len() + seen.instances.len());
         self.claims.extend(seen.instances.iter().cloned());
@@ -119,7 +119,7 @@ impl Driver {
             4..=5 => items::raise(&id, &number),
             6..=7 => items::queue(&id, &number),
             8 => items::cancel(&id),
-            // Of an execution that never was: nobody asks whether the instance exists.
+            // Of an execution that never existed: a store does not check it.
             9 => items::completed(&id, 900 + dice.roll(3)),
             10 => {
                 let kind = *dice.pick(&kinds).unwrap();
@@ -249,7 +249,7 @@ impl Driver {
         })
     }
 
-    /// Retries what can be read, and discards what cannot: the rest is somebody's work.
+    /// Retries decodable dead letters, and discards the others.
     fn use_dead_letter(&self, dice: &mut Dice) -> Step {
         match dice.pick(&self.dead_letters) {
             Some(letter) if letter.payload == NONSENSE && dice.one_in(2) => {
@@ -329,7 +329,7 @@ fn some_handlers(dice: &mut Dice) -> HandlerCapability {
     handlers
 }
 
-/// One of the first nodes to join, which may be there, gone or to come; or none.
+/// One of the first nodes to join, which may have joined, have ended or join later; or none.
 fn node(dice: &mut Dice) -> Option<NodeId> {
     dice.one_in(2).then(|| NodeId(1 + dice.roll(4)))
 }

@@ -1,4 +1,4 @@
-//! Early turns in tests: a function says what each turn does.
+//! Early turns in tests: a function decides the round of each turn.
 
 use std::{cell::RefCell, fmt};
 
@@ -64,8 +64,8 @@ impl fmt::Debug for TurnsInTransaction<'_> {
 }
 
 impl Subject {
-    /// Acks an activity, claims its instance and, if nothing else is in the mailbox, commits a turn that records the completion: in
-    /// one transaction if the turn may run early, and otherwise in two. Nobody can tell which it was.
+    /// Acks an activity, claims its instance and, if nothing else is in the mailbox, commits a turn that records the completion:
+    /// in one transaction if the turn may run early, and otherwise in two. The result is the same.
     pub(super) fn ack_and_turn(
         &mut self,
         step: &Step,

@@ -1,14 +1,14 @@
 //! A model of storage: the oracle that other engines are compared with.
 //!
-//! It is written from the promises at the top of [`rules`](crate::rules), never from the rules' code, so a rule that is wrong
-//! differs from the model instead of being wrong everywhere. It is plain and slow: it has no indexes, it looks at every row, and it
+//! The model is written from the promises at the top of [`rules`](crate::rules), never from the rules' code, so a rule that is
+//! wrong differs from the model instead of being wrong everywhere. It is plain and slow: it has no indexes, reads every row, and
 //! cannot roll back.
 //!
-//! A mistake in what the model shares with the stores would not be found by comparing them. It shares:
+//! Comparing does not find mistakes in the code that the model shares with the stores. It shares:
 //!
 //! * the order of the steps of a transaction ([`TransactionSteps`]) and the facts of an operation ([`Op::profile`]), among them
-//!   whether a round is worth telling;
-//! * what a fetch or a query says of its own filter (`holds_back`, `matches`);
+//!   whether watchers are notified of a round;
+//! * the filters of fetches and queries (`holds_back`, `matches`);
 //! * rows as callers prepare them, and how the texts in them are read: `calling_parent`, `pending_info`, `recorded_at_ms`;
 //! * the form of a lock token, the limits in `store/bounds.rs`, and the types of requests and answers.
 
@@ -40,7 +40,7 @@ use crate::{
     },
 };
 
-/// A store whose rows are found by looking at all of them.
+/// A store that finds rows by reading all of them.
 #[derive(Debug, Clone)]
 pub struct ModelEngine {
     now: Timestamp,
@@ -97,7 +97,7 @@ impl ModelEngine {
         self.instances.values().find(|instance| instance.id == id && instance.is_known())
     }
 
-    /// The row of this id; a mailbox if there is none.
+    /// The row of this id, or of a new mailbox.
     fn open(&mut self, id: &str) -> u64 {
         if let Some(key) = self.find(id) {
             return key;
@@ -107,14 +107,14 @@ impl ModelEngine {
         key
     }
 
-    /// Changes an instance, if it is there, and settles it.
+    /// Changes an instance, if it exists, and settles it.
     fn change<T>(&mut self, key: u64, change: impl FnOnce(&mut Instance) -> T) -> Option<T> {
         let changed = change(self.instances.get_mut(&key)?);
         self.settle(key);
         Some(changed)
     }
 
-    /// Decides whether an instance is ready, stray or empty, and when to look at it again.
+    /// Decides whether an instance is ready, stray or empty, and when to decide again.
     fn settle(&mut self, key: u64) {
         let now = self.now;
         let has_activities = self.activities.values().any(|activity| activity.instance == key);
@@ -155,7 +155,7 @@ impl ModelEngine {
         found.map_or_else(|| self.enqueue(row), Answer::Found)
     }
 
-    /// Until when an abandon with this delay hides what it gives back.
+    /// Until when an abandon with this delay hides its rows.
     fn hidden_until(&self, delay: Option<Duration>) -> Timestamp {
         match delay {
             Some(delay) if !delay.is_zero() => self.now.saturating_add(delay),

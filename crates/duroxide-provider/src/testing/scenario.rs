@@ -41,7 +41,7 @@ impl Scenario {
         }
     }
 
-    /// Tells a story whose histories no engine would make.
+    /// Allows histories in this story that a runtime would not write.
     #[must_use]
     pub fn without_invariants(mut self) -> Self {
         self.checked = false;
@@ -87,7 +87,7 @@ impl Scenario {
         self.transact(Batch { clock_set_forward: Some(time), ..Batch::default() });
     }
 
-    /// Makes visible what has become due.
+    /// Promotes due rows.
     pub fn promote(&mut self) {
         self.transact(Batch { promote: true, ..Batch::default() });
     }
@@ -104,12 +104,12 @@ impl Scenario {
 
     // ---- operations -----------------------------------------------------------------------------------------
 
-    /// Applies an operation handed in now.
+    /// Applies an operation submitted now.
     pub fn apply(&mut self, op: &Op) -> Result<Answer, Refusal> {
         self.apply_handed_in(op, self.now)
     }
 
-    /// Applies an operation handed in earlier.
+    /// Applies an operation submitted earlier.
     pub fn apply_handed_in(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, Refusal> {
         let submitted = Submitted { op: Cow::Borrowed(op), waited: self.now.saturating_since(handed_in) };
         let mut done = self.transact(Batch { operations: vec![submitted], ..Batch::default() });
@@ -149,7 +149,7 @@ impl Scenario {
         self.commit_round(claim, turn.round())
     }
 
-    /// Commits a turn under a claim. Returns what the engine says of the end, if the turn was one.
+    /// Commits a turn under a claim. Returns the end that the engine reports, if the turn ended the instance.
     pub fn commit_end(&mut self, claim: &OrchestrationClaim, turn: Turn) -> Option<Ended> {
         let round = PreparedRound::new(&claim.lock_token, &turn.round()).unwrap();
         match self.apply(&Op::CommitRound(Box::new(round))).unwrap() {

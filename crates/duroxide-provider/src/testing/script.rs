@@ -8,7 +8,7 @@ use semver::Version;
 use super::{Turn, dice::Dice, items};
 use crate::OrchestrationClaim;
 
-/// What the driver knows of an instance.
+/// The driver's state of an instance.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
     pub(super) execution_id: u64,
@@ -37,7 +37,7 @@ impl Script {
         self.turn = change(turn);
     }
 
-    /// Records what is still wanted of the messages.
+    /// Records the messages that still have an effect.
     pub(super) fn deliver(&mut self, messages: &[WorkItem]) {
         let current = self.model.execution_id;
         for message in messages {
@@ -164,7 +164,7 @@ impl Script {
         self.model.ended = true;
     }
 
-    /// What is open when an execution ends is removed from the store.
+    /// Open calls of an ended execution are removed from the store.
     fn end_execution(&mut self) {
         for activity in std::mem::take(&mut self.model.activities) {
             self.change(|turn| turn.cancel_activity(activity));

@@ -1,4 +1,4 @@
-//! Deletes and prunes that take several steps: together they must do what one step does elsewhere.
+//! Deletes and prunes that take several steps: together they must have the effect of one step elsewhere.
 
 use duroxide_core::Timestamp;
 

@@ -1,4 +1,4 @@
-//! An engine under random steps, and what it is seen to do.
+//! An engine under random steps, and its observed results.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -30,16 +30,16 @@ pub enum Step {
     Apply(Op),
     /// A client sends more messages to an instance than one claim takes.
     Flood {
-        /// The instance.
+        /// The id of the instance.
         instance: String,
     },
     /// A claim of instances.
     ClaimInstances(InstanceFetch),
     /// A claim of activities.
     ClaimActivities(ActivityFetch),
-    /// A commit, handed in a while ago.
+    /// A commit, submitted a while ago.
     Commit {
-        /// The claim.
+        /// The number of the claim, which each engine maps to its own token.
         claim: usize,
         /// The round.
         round: Box<Round>,
@@ -48,7 +48,7 @@ pub enum Step {
     },
     /// An abandoned instance.
     AbandonInstance {
-        /// The claim.
+        /// The number of the claim, which each engine maps to its own token.
         claim: usize,
         /// How long it stays hidden.
         delay: Option<Duration>,
@@ -57,7 +57,7 @@ pub enum Step {
     },
     /// A renewed instance.
     RenewInstance {
-        /// The claim.
+        /// The number of the claim, which each engine maps to its own token.
         claim: usize,
     },
     /// An acked activity.
@@ -88,14 +88,14 @@ pub enum Step {
         /// The claim.
         work: usize,
     },
-    /// A node is gone, because of an instance that it had claimed.
+    /// A node ends, because of an instance that it had claimed.
     EndNodeByInstance {
         /// The node's name.
         name: String,
-        /// The claim.
+        /// The number of the claim, which each engine maps to its own token.
         claim: usize,
     },
-    /// A node is gone, because of an activity that it had claimed.
+    /// A node ends, because of an activity that it had claimed.
     EndNodeByActivity {
         /// The node's name.
         name: String,
@@ -104,7 +104,7 @@ pub enum Step {
     },
 }
 
-/// What a step led to, without what may differ between engines.
+/// The result of a step, without the parts that may differ between engines.
 #[derive(Debug, Default)]
 pub struct Observation {
     /// Claimed instances; tokens and incarnations are blank here and in activities.
@@ -113,11 +113,11 @@ pub struct Observation {
     pub activities: Vec<WorkClaim>,
     /// Rows that became dead letters.
     pub buried: Vec<DeadLetterNote>,
-    /// What a claim passed over.
+    /// The items that a claim skipped.
     pub held_back: HeldBack,
     /// The answer to an operation, or why it was refused.
     pub answer: Option<Result<String, String>>,
-    /// The dead letters that then are there.
+    /// The dead letters after the step.
     pub dead_letters: Vec<DeadLetter>,
 }
 
@@ -155,7 +155,7 @@ impl Subject {
         }
     }
 
-    /// Takes a step. What is due is promoted before it and after it.
+    /// Takes a step. Due rows are promoted before it and after it.
     ///
     /// # Errors
     /// If the store fails.
@@ -217,7 +217,7 @@ impl Subject {
             })
             .map(|item| Op::EnqueueMessage(MessageRow::new(item, None).unwrap()))
             .collect();
-        // It comes last and is taken all the same.
+        // The item comes last and is taken all the same.
         messages.push(Op::EnqueueMessage(MessageRow::new(items::start(instance), None).unwrap()));
         let operations = messages.iter().map(Submitted::now).collect();
         let done = self.transact(Batch { operations, ..Batch::default() })?;
@@ -230,7 +230,7 @@ impl Subject {
             Ok(answer) => {
                 check_told_end(&mut *self.engine, op, &answer);
                 let mut answer = self.finish(op, answer, handed_in)?;
-                // Engines may know more or less of an end without a read.
+                // Engines may report an end without a read or leave it to a read.
                 if let Answer::RoundCommitted { ended, .. } = &mut answer {
                     *ended = None;
                 }
@@ -274,7 +274,7 @@ impl Subject {
         Ok(())
     }
 
-    /// The operation of a step, with this engine's tokens, and when it was handed in.
+    /// The operation of a step, with this engine's tokens, and when it was submitted.
     pub(super) fn operation(&self, step: &Step) -> (Op, Timestamp) {
         let instance = |claim: &usize| self.instance_tokens[*claim].clone();
         let activity = |work: &usize| self.activity_tokens[*work].clone();
@@ -332,7 +332,7 @@ impl Subject {
         Ok(snapshot)
     }
 
-    /// What all reads show, as text to compare engines by.
+    /// The answers of all reads as text, to compare engines.
     ///
     /// # Errors
     /// If the store fails.
@@ -352,7 +352,7 @@ impl Subject {
         seen += &format!("{:?}\n", reader.ready_instances(&|_| true, 9)?);
         seen += &format!("{:?}\n", reader.ready_activities(&|_, tag| tag.is_none(), 3)?);
         seen += &summaries(reader, self.now)?;
-        // Looks happen after every step; two of the queries at each are all of them soon.
+        // Every step is followed by reads; with two queries each time all of them are soon covered.
         let turn = self.steps % 64;
         for query in queries(self.now).iter().cycle().skip(2 * turn).take(2) {
             seen += &format!("{query:?}: {:?}\n", pages(reader, query)?);

@@ -1,8 +1,8 @@
-//! What an engine says of an end, beside what it stores.
+//! Compares the end that an engine reports with its stored rows.
 
 use crate::store::{Answer, Op, StoreEngine};
 
-/// What an answer says of an end must be what a read of the status says.
+/// The end in an answer must equal the answer of a read of the status.
 pub(super) fn check_told_end(engine: &mut dyn StoreEngine, op: &Op, answer: &Answer) {
     if let (Op::CommitRound(round), Answer::RoundCommitted { instance, ended: Some(ended) }) = (op, answer) {
         let told = round.status_after(ended);

@@ -31,7 +31,7 @@ impl Turn {
         turn
     }
 
-    /// A turn of an execution that stands at this event.
+    /// A turn of an execution whose last event is this one.
     pub fn after(instance: &str, execution_id: u64, last_event_id: u64) -> Self {
         let round = Round { execution_id, ..Round::default() };
         Self { instance: instance.to_owned(), last_event_id, round }

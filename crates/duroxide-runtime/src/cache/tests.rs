@@ -191,7 +191,7 @@ fn the_byte_bound_holds_at_the_limit_and_one_beyond() {
 }
 
 #[test]
-fn an_execution_above_the_whole_bound_is_not_kept_and_pushes_nobody_out() {
+fn an_execution_above_the_whole_bound_is_not_kept_and_evicts_no_other() {
     let small = cached(at(1, 1));
     let large = cached_with(&"x".repeat(1 << 20), at(2, 1));
     let cache = ExecutionCache::new(10, large.bytes() - 1);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use duroxide_provider::ProviderError;
 
-/// Why a client call failed, and so what the caller may do.
+/// Why a client call failed.
 #[derive(Debug, Clone)]
 pub enum ClientError {
     /// The store failed.
@@ -13,14 +13,14 @@ pub enum ClientError {
     ManagementNotAvailable,
     /// The call itself is wrong: a reserved id, a payload over its limit, a value that does not encode.
     InvalidInput {
-        /// What is wrong with it.
+        /// The reason.
         message: String,
     },
     /// The awaited change did not happen in time.
     Timeout,
     /// A running instance is deleted only by force.
     InstanceStillRunning {
-        /// The instance.
+        /// The id of the instance.
         instance_id: String,
     },
     /// A child is deleted only with its root.
@@ -28,9 +28,9 @@ pub enum ClientError {
         /// The child.
         instance_id: String,
     },
-    /// There is no such instance.
+    /// No instance has this id.
     InstanceNotFound {
-        /// The instance.
+        /// The id of the instance.
         instance_id: String,
     },
 }

@@ -1,6 +1,6 @@
 //! Explains why an instance does not move.
 //!
-//! `gather` reads the store, `decide` finds the reasons in what was read, and `wording` says them in sentences.
+//! `gather` reads the store, `decide` finds the reasons in the facts, and `wording` writes them as sentences.
 
 mod decide;
 mod gather;
@@ -14,13 +14,13 @@ use serde::Serialize;
 
 use super::{Client, ClientError};
 
-/// Where an instance stands and what it waits for. [`Display`](std::fmt::Display) is for people.
+/// The state of an instance and the reasons why it waits. [`Display`](std::fmt::Display) writes it as sentences.
 ///
 /// Times are in milliseconds since the epoch, on the store's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The instance.
+    /// The id of the instance.
     pub instance: String,
     /// Its orchestration name.
     pub name: String,
@@ -32,43 +32,43 @@ pub struct Explanation {
     pub status: String,
     /// When the store was read.
     pub now_ms: u64,
-    /// What was found, the most important first.
+    /// The findings, the most important first.
     pub findings: Vec<Finding>,
     /// How many more calls are open than `findings` has.
     pub more_calls: u64,
 }
 
-/// One reason why an instance stands where it stands.
+/// One reason for the state of an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Finding {
-    /// It completed.
+    /// The instance has completed.
     Completed {
-        /// When.
+        /// The time, in milliseconds since the epoch.
         at_ms: u64,
     },
-    /// It failed.
+    /// The instance has failed.
     Failed {
         /// Why.
         error: String,
-        /// When.
+        /// The time, in milliseconds since the epoch.
         at_ms: u64,
     },
     /// A message or an activity was fetched too often, and the instance failed.
     Poisoned {
-        /// What was poison, and why if that is known.
+        /// The poisoned item, and the reason if it is known.
         what: String,
         /// How often it was fetched.
         attempts: u32,
         /// When the instance failed.
         at_ms: u64,
     },
-    /// It was cancelled.
+    /// The instance was cancelled.
     Cancelled {
         /// Why.
         reason: String,
-        /// When.
+        /// The time, in milliseconds since the epoch.
         at_ms: u64,
     },
     /// Its start, or that of its next execution, was accepted, and no node has begun it.
@@ -76,9 +76,9 @@ pub enum Finding {
         /// When it was accepted.
         since_ms: u64,
     },
-    /// Someone asked to cancel it, and it has not ended.
+    /// A cancellation was requested, and the instance has not ended.
     CancelRequested {
-        /// When.
+        /// The time, in milliseconds since the epoch.
         since_ms: u64,
     },
     /// A node runs a turn of it.
@@ -90,9 +90,9 @@ pub enum Finding {
         /// Which attempt at these messages it is.
         attempt: u32,
     },
-    /// It waits for a free slot of a node that can take it.
+    /// Waits for a free slot of a node that can take it.
     Ready {
-        /// Since when.
+        /// Since this time, in milliseconds since the epoch.
         since_ms: u64,
         /// How often its messages were fetched before.
         attempts: u32,
@@ -104,27 +104,27 @@ pub enum Finding {
         /// The nodes that have no handler for it.
         lacking_nodes: Vec<String>,
     },
-    /// It has messages, and no live node can take it.
+    /// The instance has messages, and no live node can take it.
     NoNode {
-        /// What no live node can do.
+        /// The capability that no live node has.
         missing: MissingCapability,
     },
     /// Its code waits for an external event.
     Event {
         /// The name of the event.
         name: String,
-        /// Since when.
+        /// Since this time, in milliseconds since the epoch.
         since_ms: u64,
-        /// An event that was raised and that nobody waits for: the last one whose name is spelt alike, else the last one.
+        /// A raised event without a wait: the last one with a similar name, else the last one.
         last_raised: Option<String>,
     },
     /// Its code waits for a message of an event queue.
     Queue {
         /// The name of the queue.
         name: String,
-        /// Since when.
+        /// Since this time, in milliseconds since the epoch.
         since_ms: u64,
-        /// A queue with messages that nobody reads: the last one whose name is spelt alike, else the last one.
+        /// A queue with unread messages: the last one with a similar name, else the last one.
         last_enqueued: Option<String>,
     },
     /// Its code waits for a timer.
@@ -140,7 +140,7 @@ pub enum Finding {
         name: String,
         /// Why it failed.
         error: String,
-        /// When.
+        /// The time, in milliseconds since the epoch.
         at_ms: u64,
     },
     /// Its code waits for an activity.
@@ -151,11 +151,11 @@ pub enum Finding {
         activity_id: u64,
         /// How often it was fetched; the running attempt counts.
         attempt: u32,
-        /// How often it is fetched before it is poison, if the nodes say so.
+        /// The number of attempts after which it is poison, if the nodes announce it.
         max_attempts: Option<u32>,
         /// When it was scheduled.
         since_ms: u64,
-        /// Where it stands.
+        /// The state of the activity.
         state: ActivityState,
     },
     /// Its code waits for a child.
@@ -166,32 +166,32 @@ pub enum Finding {
         name: String,
         /// When it was called.
         since_ms: u64,
-        /// What the child waits for. `None` if there is no such instance, if it is more than three levels below the
-        /// instance that was asked for, or if many other children come before it.
+        /// The explanation of the child. `None` if the child does not exist, is more than three levels below the
+        /// explained instance, or comes after many other children.
         explanation: Option<Box<Explanation>>,
     },
     /// Its code waits for a request to cancel the instance.
     AwaitsCancellation {
-        /// Since when.
+        /// Since this time, in milliseconds since the epoch.
         since_ms: u64,
     },
-    /// A message for it, or an activity of it, could not be processed and was put aside.
+    /// A message for it, or an activity of it, could not be processed and became a dead letter.
     DeadLetter {
         /// The id of the dead letter.
         id: String,
-        /// Why it was put aside.
+        /// Why it became a dead letter.
         reason: String,
     },
-    /// Its history cannot be decoded, so nobody can tell what its code waits for.
+    /// Its history cannot be decoded, so it is unknown what its code waits for.
     Unreadable {
-        /// What is wrong with the history.
+        /// The decoding error.
         error: String,
     },
-    /// It runs, has no message and waits for no call: nothing but an event, a message or a cancellation wakes it.
+    /// The instance runs, has no message and waits for no call: only an event, a message or a cancellation wakes it.
     Nothing,
 }
 
-/// Where an activity stands.
+/// The state of an open activity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -203,11 +203,11 @@ pub enum ActivityState {
         /// When the node's lease ends. Until then the node renews it, if it lives.
         lease_ends_ms: u64,
     },
-    /// It waits for a free slot of a node that can take it.
+    /// Waits for a free slot of a node that can take it.
     Waiting,
-    /// It belongs to a session that a worker holds, so only that worker can take it.
+    /// The activity belongs to a session that a worker holds, so only that worker can take it.
     SessionHeld {
-        /// The session.
+        /// The id of the session.
         session: String,
         /// The worker that holds it: the `worker_node_id` of a node, else `work-{slot}-{node}`.
         owner: String,
@@ -223,22 +223,22 @@ pub enum ActivityState {
     },
     /// No live node can take it.
     NoNode {
-        /// What no live node can do.
+        /// The capability that no live node has.
         missing: MissingCapability,
     },
-    /// It was asked to stop, and its outcome is awaited.
+    /// The activity was asked to stop, and its outcome is awaited.
     StopRequested,
-    /// It is not in the queue: its completion is on the way, or it is a dead letter.
+    /// The activity is not in the queue: its completion is queued, or it is a dead letter.
     NotQueued,
-    /// The store does not tell what is in its queues.
+    /// The store does not show its queues.
     Unknown,
 }
 
 impl Client {
-    /// Explains why an instance does not move: what it waits for, who holds it, and what is missing.
+    /// Explains why an instance does not make progress: open calls, locks, and missing capabilities.
     ///
-    /// Reads one history and, by index, the queued work of the instance, the nodes, and the same of up to ten children, at
-    /// most three levels deep. A store that does not tell what is in its queues (ours do) leaves that part out.
+    /// Reads one history and, by index, the queued work of the instance, the nodes, and likewise up to ten children, at
+    /// most three levels deep. With a store that does not show its queues (ours do) that part is left out.
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -10,16 +10,16 @@ use super::{Client, ClientError};
 
 /// The history of one execution with its initial state: everything that a replay needs.
 ///
-/// As JSON it is an object of these fields. `format` is 1; a later format has another number, and what it changes will be
-/// readable by this version or refused by it. Events are as they are stored, and every version reads older ones.
+/// As JSON it is an object of these fields. `format` is 1; a later format has another number, and this version refuses it
+/// or reads it. Events have their stored form, and every version reads older ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RecordedHistory {
     /// The version of this form: [`Self::FORMAT`].
     pub format: u32,
-    /// The instance.
+    /// The id of the instance.
     pub instance: String,
-    /// The execution.
+    /// The number of the execution, from 1.
     pub execution_id: u64,
     /// The orchestration's name.
     pub orchestration: String,
@@ -36,7 +36,7 @@ impl RecordedHistory {
     /// The format that is written.
     pub const FORMAT: u32 = 1;
 
-    /// A history as it is stored; `None` if it does not begin with a start.
+    /// The stored history; `None` if it does not begin with a start.
     pub fn new(events: Vec<Event>, key_values: BTreeMap<String, KvEntry>) -> Option<Self> {
         let first = events.first()?;
         let EventKind::OrchestrationStarted { name, version, .. } = &first.kind else { return None };
@@ -60,7 +60,7 @@ impl RecordedHistory {
         struct Format {
             format: u32,
         }
-        // First, so that a later format is named instead of what is different about it.
+        // First, so that the error names a later format instead of its differences.
         let Format { format } = serde_json::from_str(text)?;
         if format != Self::FORMAT {
             let known = Self::FORMAT;
@@ -98,7 +98,7 @@ impl Client {
     /// # }
     /// ```
     ///
-    /// It contains inputs and results as they are: look at it before you commit it.
+    /// The file contains inputs and results in plain text: check it before you commit it.
     ///
     /// # Errors
     /// `InstanceNotFound`, `ManagementNotAvailable`, or the store's error. A history that cannot be decoded is a permanent
@@ -118,7 +118,7 @@ impl Client {
                 false => loaded.kv_snapshot.into_iter().collect(),
             };
             if admin.latest_execution_id(instance).await? != execution_id {
-                // It continued as new meanwhile, and the key-values may be those of the next execution.
+                // The instance continued as new meanwhile, and the key-values may be those of the next execution.
                 continue;
             }
             let not_found = ClientError::InstanceNotFound { instance_id: instance.to_owned() };

@@ -9,9 +9,9 @@ use duroxide_provider::{
 use super::{Client, ClientError};
 
 impl Client {
-    /// The store's record of an instance, also of one that was started and that no node has begun. Such an instance has the
-    /// status [`InstanceQuery::PENDING`](duroxide_provider::InstanceQuery::PENDING), and the name, version and parent of its
-    /// queued start. [`get_instance_info`](Self::get_instance_info) does not find it.
+    /// The store's record of an instance, also of a started one that no node has begun. Such an instance has the status
+    /// [`InstanceQuery::PENDING`](duroxide_provider::InstanceQuery::PENDING), and the name, version and parent of its queued
+    /// start. [`get_instance_info`](Self::get_instance_info) does not find it.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Client {
 }
 
 /// The record of an instance that exists. Read its queued work first: a node that begins the instance between the two reads
-/// takes the start out of the queue, and the record is there.
+/// takes the start out of the queue, and the record exists.
 pub(super) async fn record(
     admin: &dyn ProviderAdmin,
     instance: &str,
@@ -70,7 +70,7 @@ async fn begun(admin: &dyn ProviderAdmin, instance: &str) -> Result<Option<Insta
     }
 }
 
-/// What the queued start says of an instance that no node has begun.
+/// The record of an instance that no node has begun, from its queued start.
 fn described_by_start(instance: &str, work: &QueuedWork) -> Option<InstanceInfo> {
     let is_start = |shown: &&QueuedMessageInfo| {
         let item = serde_json::from_str(&shown.data).ok();

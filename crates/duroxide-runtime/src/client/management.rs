@@ -136,7 +136,8 @@ impl Client {
         Ok(self.admin()?.get_system_metrics().await?)
     }
 
-    /// The number of instances that were started and that no node has begun to run; `None` if the store cannot tell.
+    /// The number of instances that were started and that no node has begun to run; `None` if the store does not know
+    /// it.
     ///
     /// # Errors
     /// The store's error.
@@ -155,7 +156,7 @@ impl Client {
     /// Queued work, grouped by the capability that it needs.
     ///
     /// # Errors
-    /// The store's error; permanent if it cannot tell.
+    /// The store's error; a permanent one if the store does not support it.
     pub async fn summarize_queues(&self) -> Result<QueueSummary, ClientError> {
         Ok(self.admin()?.summarize_queues().await?)
     }
@@ -173,8 +174,8 @@ impl Client {
         Ok(self.admin()?.summarize_instances(request).await?)
     }
 
-    /// The lock, messages, activities and dead letters of one instance, bounded; `None` if the store holds nothing of it, or
-    /// does not tell. [`Self::explain`] says what they mean.
+    /// The lock, messages, activities and dead letters of one instance, bounded; `None` if the store has no row of it, or
+    /// does not show them. [`Self::explain`] interprets them.
     ///
     /// # Errors
     /// The store's error.
@@ -182,7 +183,7 @@ impl Client {
         Ok(self.admin()?.read_queued_work(instance).await?)
     }
 
-    /// The nodes that have joined the store and not ended, and what each can do.
+    /// The nodes that have joined the store and not ended, with their capabilities.
     ///
     /// # Errors
     /// The store's error.

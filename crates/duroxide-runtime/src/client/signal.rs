@@ -12,8 +12,8 @@ impl Client {
     /// recorded and nothing receives it.
     ///
     /// # Errors
-    /// `InvalidInput` for an empty or overlong id or name, for oversized data and if `max_mailbox_messages` already wait; otherwise the
-    /// store's error.
+    /// `InvalidInput` for an empty or overlong id or name, for oversized data and if `max_mailbox_messages` already wait;
+    /// otherwise the store's error.
     pub async fn raise_event(
         &self,
         instance: impl Into<String>,
@@ -44,8 +44,8 @@ impl Client {
     /// Adds a message to a queue of an instance. The message waits there, across continue-as-new too, until it is read.
     ///
     /// # Errors
-    /// `InvalidInput` for an empty or overlong id or name, for oversized data and if `max_mailbox_messages` already wait; otherwise the
-    /// store's error.
+    /// `InvalidInput` for an empty or overlong id or name, for oversized data and if `max_mailbox_messages` already wait;
+    /// otherwise the store's error.
     pub async fn enqueue_event(
         &self,
         instance: impl Into<String>,
@@ -90,8 +90,8 @@ impl Client {
     /// Cancels an instance and its open children. Waiting activities are removed from their queue. Running activities
     /// are only asked to stop, and may still complete their work. Does nothing to an instance that has ended.
     ///
-    /// An orchestration that asked for it ([`cancel_requested`](duroxide_core::OrchestrationContext::cancel_requested)) is told
-    /// of the first request and cleans up; a second request ends it.
+    /// An orchestration that asked for it ([`cancel_requested`](duroxide_core::OrchestrationContext::cancel_requested)) gets
+    /// the first request and cleans up; a second request ends it.
     ///
     /// # Errors
     /// `InvalidInput` for an empty or overlong id and for an oversized reason; otherwise the store's error.
@@ -104,8 +104,8 @@ impl Client {
         Ok(self.store.enqueue_for_orchestrator(message, None).await?)
     }
 
-    /// Cancels an instance like [`Self::cancel_instance`], and once more after `deadline`. An orchestration that is told of the
-    /// request has this long to clean up; others end at once. An instance that is gone by then is not touched.
+    /// Cancels an instance like [`Self::cancel_instance`], and once more after `deadline`. An orchestration that asked for the
+    /// request has this long to clean up; others end at once. An instance that has ended by then is not changed.
     ///
     /// # Errors
     /// As [`Self::cancel_instance`].

@@ -100,7 +100,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// As [`Self::start_orchestration`]; with a store that cannot tell, the permanent error of
+    /// As [`Self::start_orchestration`]; with a store that does not support it, the permanent error of
     /// [`Provider::start_if_new`](duroxide_provider::Provider::start_if_new), and nothing is started.
     pub async fn start_orchestration_if_new(
         &self,

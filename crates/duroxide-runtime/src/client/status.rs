@@ -9,10 +9,10 @@ use serde::de::DeserializeOwned;
 use super::{Client, ClientError};
 use crate::{OrchestrationStatus, env::Moment};
 
-/// The shortest pause between two polls, whatever the caller asks for.
+/// The lower bound of the pause between two polls.
 const POLL_MIN: Duration = Duration::from_millis(1);
 
-/// What the store's watch reported about an instance since the last check.
+/// The reports of the store's watch about an instance since the last check.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one for each check, and it is taken apart at once")]
 pub(super) enum Notification {
@@ -59,10 +59,10 @@ impl PollInterval {
 }
 
 impl Client {
-    /// The status of an instance. Reads one row and at most one event, whatever the length of the history.
+    /// The status of an instance. Reads one row and at most one event, for any length of the history.
     ///
-    /// An instance is `Running` as soon as its start was accepted, even before a node has begun it, if the store can
-    /// tell (ours can). An instance that was never started, or was deleted, is `NotFound`.
+    /// An instance is `Running` as soon as its start was accepted, even before a node has begun it, if the store knows
+    /// queued starts (ours do). An instance that was never started, or was deleted, is `NotFound`.
     ///
     /// # Errors
     /// The store's error.

@@ -77,7 +77,7 @@ fn check_not_empty(what: &str, name: &str) -> Result<(), ClientError> {
     Ok(())
 }
 
-/// Refuses ids that look like automatic child ids.
+/// Refuses ids of the form of automatic child ids.
 pub(super) fn check_not_reserved(instance: &str) -> Result<(), ClientError> {
     if is_reserved_root_id(instance) {
         return Err(ClientError::invalid_input(reserved_root_id_message(instance)));

@@ -1,4 +1,4 @@
-//! Decides what to do with a claimed instance before any code runs (semantics 2.2).
+//! Decides about a claimed instance before any code runs (semantics 2.2).
 //!
 //! The checks run in a fixed order, and the first one that applies decides. They are pure: they take the claim and its
 //! history and return a [`Decision`] (S0.21). Only the dispatcher calls the provider.
@@ -71,7 +71,7 @@ pub(crate) struct Policy<'a> {
     pub cancel_only_fallback: bool,
 }
 
-/// What to do with a claimed instance.
+/// The next step for a claimed instance.
 #[derive(Debug)]
 pub(crate) enum Decision {
     Run(Run),
@@ -168,19 +168,19 @@ pub(crate) enum EndTarget {
 /// Why the execution is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// It was attempted too often. `reason` is set if this node has no handler for it.
+    /// Attempted too often. `reason` is set if this node has no handler for it.
     Poison { reason: Option<String> },
-    /// It was attempted too often, because no node can replay it.
+    /// Attempted too often, because no node can replay it.
     UnsupportedVersion,
     /// No node that can run it has been available for too long.
     Stranded { missing: String },
-    /// It was cancelled, and this node has no handler for it (6.3).
+    /// Cancelled, and this node has no handler for it (6.3).
     CancelledWithoutHandler,
-    /// It was cancelled, and this node cannot replay it.
+    /// Cancelled, and this node cannot replay it.
     CancelledUnsupported,
 }
 
-/// Decides what to do with a claim.
+/// Decides the next step for a claim.
 pub(crate) fn decide(claim: Claimed<'_>, policy: &Policy<'_>) -> Decision {
     let exhausted = claim.attempt_count > policy.max_attempts;
     if let Some(error) = claim.history_error {
@@ -294,7 +294,7 @@ fn unregistered(
     version: Option<&str>,
     target: Option<EndTarget>,
 ) -> Decision {
-    // Code that asked to be told of the request cleans up, on a node that has its handler.
+    // Code that asked for the request cleans up, on a node that has its handler.
     let history = if target == Some(EndTarget::Stored) { claim.history } else { &[] };
     match (cancels(history, cancellations(claim.messages)), target) {
         (Some(reason), Some(target)) => Decision::End(Termination {

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_level_of_a_failure_says_whose_it_is() {
+    fn the_level_of_a_failure_follows_its_kind() {
         let code = ErrorDetails::orchestration_failed("no stock");
         assert_eq!(line_of(&code), (Level::WARN, "orchestration failed".to_owned(), code.display_message()));
         let changed = ErrorDetails::nondeterminism("schedule mismatch");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_where_it_happened() {
+    fn a_failure_names_its_instance_and_handler() {
         let (logs, _guard) = Logs::capture();
         execution_failed(&failed(&ErrorDetails::orchestration_failed("no stock")));
         let expected = [

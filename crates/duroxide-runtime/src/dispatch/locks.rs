@@ -56,14 +56,15 @@ impl HeldLocks {
 /// How a lease ended while its work went on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeaseEnd {
-    /// The store says that the lock is gone or that another worker holds it.
+    /// The store reports that the lock has ended or that another worker holds it.
     Lost,
     /// The lease could not be renewed in time. Another worker may hold the lock.
     Expired,
 }
 
 /// A lock that is renewed while its holder waits through [`while_held`](Self::while_held),
-/// [`renew_during`](Self::renew_during) or [`retry`](Self::retry). Dropping the lease stops the renewal and drops a renewal call in flight.
+/// [`renew_during`](Self::renew_during) or [`retry`](Self::retry). Dropping the lease stops the renewal and drops a renewal
+/// call in flight.
 pub(crate) struct Lease {
     node: Arc<Node>,
     terms: LeaseTerms,
@@ -75,7 +76,7 @@ pub(crate) struct Lease {
 #[derive(Debug)]
 pub(crate) enum CallOutcome<T> {
     Done(T),
-    /// The lock is gone.
+    /// The lock has ended.
     LockLost {
         /// An earlier try got no answer and may have succeeded.
         unanswered: bool,
@@ -92,7 +93,7 @@ pub(crate) enum CallOutcome<T> {
 }
 
 impl Lease {
-    /// A lease that was granted at `granted`. Fires `stop` when a renewal says that the activity is asked to stop.
+    /// A lease that was granted at `granted`. Fires `stop` when a renewal returns that the activity was asked to stop.
     pub(crate) fn new(
         node: Arc<Node>,
         kind: LockKind,

@@ -42,7 +42,7 @@ const LOSSES_BEFORE_HALVING: u32 = 3;
 const FIRST_POLL_MAX: Duration = Duration::from_millis(20);
 /// If a suspect was not polled by then, because all threads are busy, the next one starts.
 const UNPOLLED_MAX: Duration = Duration::from_millis(200);
-/// After this time a running suspect no longer restricts others.
+/// After this time a running suspect no longer restricts other suspects.
 const TRUSTED_AFTER: Duration = Duration::from_secs(60);
 /// How long a suspect that runs alone waits for suspects that the other queue fetched from the same transaction.
 const OTHER_QUEUE_WAIT: Duration = Duration::from_millis(20);

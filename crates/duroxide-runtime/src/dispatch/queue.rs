@@ -56,8 +56,7 @@ pub(crate) trait WorkQueue: Send + Sync + 'static {
 
     fn slots(&self) -> usize;
 
-    /// Slots beside these that quick items may take. Only for a queue whose user code is bounded by something else than
-    /// slots.
+    /// Extra slots for quick items. Only for a queue whose user code has another bound than slots.
     fn extra_slots(&self) -> usize;
 
     /// Whether one fetch serves all slots that have no fetch of their own.
@@ -75,7 +74,8 @@ pub(crate) trait WorkQueue: Send + Sync + 'static {
         std::future::pending()
     }
 
-    /// Fetches for one slot, or for all slots if `slot` is `None`; `demand` says how much when the fetch is served.
+    /// Fetches for one slot, or for all slots if `slot` is `None`; `demand` has the wanted number when the fetch is
+    /// served.
     fn fetch(
         &self,
         slot: Option<usize>,
@@ -276,7 +276,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
 
     /// Starts a fetch. It sleeps after an error, and after an empty answer that came before the long poll ended.
     fn start_fetch(&self, slot: Option<usize>, wanted: Wanted) {
-        // The items of a slot's own fetch may be for no other slot, so that others becoming free change nothing.
+        // The items of a slot's own fetch may be for no other slot, so the release of another slot changes nothing.
         let demand = slot.is_none().then(|| Arc::clone(&self.slots) as Arc<dyn Demand>);
         let fetch = self.queue.fetch(slot, wanted, demand);
         let (node, failures) = (Arc::clone(self.queue.node()), Arc::clone(&self.failures));

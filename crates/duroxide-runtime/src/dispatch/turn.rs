@@ -186,9 +186,9 @@ impl InstanceWork {
             || self.claim.position.is_none_or(|position| position.last_event_id == last)
     }
 
-    /// Whether the instance has ended by its stored status, for a history that cannot be decoded. If the store cannot
-    /// tell, abandons the claim without charging an attempt and returns `None`, because an ended instance must not fail
-    /// again.
+    /// Whether the instance has ended by its stored status, for a history that cannot be decoded. If the store does not
+    /// know it, abandons the claim without charging an attempt and returns `None`, because an ended instance must not
+    /// fail again.
     async fn has_ended(&mut self) -> Option<bool> {
         let answer = self.read_has_ended().await;
         if let Err(error) = &answer {

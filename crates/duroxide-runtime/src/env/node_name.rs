@@ -5,13 +5,14 @@ use std::{env, fs, process};
 /// The longest part of a host name that is used.
 const HOST_LENGTH_MAX: usize = 24;
 
-/// `{host}-{process id}-{random digits}`. The digits make the name unique; the rest tells people where the node runs.
+/// `{host}-{process id}-{random digits}`. The digits make the name unique; the rest names the place where the node
+/// runs.
 pub(super) fn node_name(random: u128) -> String {
     let host = host().map(|host| readable(&host)).filter(|host| !host.is_empty());
     format!("{}-{}-{random:032x}", host.as_deref().unwrap_or("node"), process::id())
 }
 
-/// The name of this machine or container. The standard library cannot tell it.
+/// The name of this machine or container. The standard library has no call for it.
 fn host() -> Option<String> {
     let written =
         ["/proc/sys/kernel/hostname", "/etc/hostname"].iter().find_map(|path| fs::read_to_string(path).ok());

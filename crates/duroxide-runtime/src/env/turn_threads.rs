@@ -287,9 +287,9 @@ mod tests {
         threads.close().await;
     }
 
-    /// 2.15: turns that block delay the others only until the watchdog notices.
+    /// 2.15: turns that block delay other turns only until the watchdog notices.
     #[tokio::test]
-    async fn more_slow_turns_than_cores_hold_up_nobody() {
+    async fn more_slow_turns_than_cores_do_not_block_other_turns() {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = threads(cores + 3);
         let (release, stuck) = mpsc::channel::<()>();
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn closing_waits_for_what_is_queued() {
+    async fn closing_waits_for_queued_turns() {
         let threads = threads(2);
         let (done, count) = mpsc::channel();
         for _ in 0..5 {

@@ -12,8 +12,8 @@ use crate::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What is answered at once is not measured.
-const QUESTIONS: [&str; 7] = [
+/// Calls that are answered at once are not measured.
+const QUESTIONS: [&str; 8] = [
     "name",
     "version",
     "as_management_capability",
@@ -21,6 +21,7 @@ const QUESTIONS: [&str; 7] = [
     "serves_batches",
     "set_max_attempts",
     "watch",
+    "clock",
 ];
 
 fn metrics() -> Arc<MetricsProvider> {
@@ -38,7 +39,7 @@ async fn every_call_reaches_the_inner_provider_under_its_own_name() {
 }
 
 #[tokio::test]
-async fn what_the_inner_provider_can_do_shows() {
+async fn capabilities_of_the_inner_provider_are_kept() {
     let inner = FakeStore::telling();
     let wrapped = InstrumentedProvider::new(Arc::clone(&inner) as Arc<dyn Provider>, None);
     let wrapped: &dyn Provider = &wrapped;
@@ -72,7 +73,7 @@ async fn every_call_is_measured() {
 }
 
 #[tokio::test]
-async fn success_and_errors_are_told_apart() {
+async fn success_and_errors_are_counted_apart() {
     let recorder = Recorder::default();
     let metrics = metrics();
     let wrapped = InstrumentedProvider::new(FakeStore::telling(), Some(Arc::clone(&metrics)));

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_say_what_they_were_given() {
+    fn labels_keep_their_values() {
         for known in OUTCOMES {
             assert_eq!(&*outcome(known), known);
         }

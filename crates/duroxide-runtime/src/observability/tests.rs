@@ -372,7 +372,7 @@ fn the_store_is_counted_and_measured() {
 
 /// 22.2
 #[test]
-fn gauges_follow_what_is_there() {
+fn gauges_follow_queue_depths() {
     let metrics = MetricsProvider::new(&ObservabilityConfig::default()).unwrap();
     let recorder = Recorder::observe(|| {
         metrics.set_active_orchestrations(3);

@@ -9,7 +9,8 @@ use tracing::Span;
 /// process would understand; a library for tracing, such as OpenTelemetry, gives them some.
 ///
 /// With a propagator, a start records the context of the span that it is called in. The turns and activities of the
-/// instance, of its children and of what it starts are spans of the same trace, on every node and after every restart.
+/// instance, of its children and of the instances it starts are spans of the same trace, on every node and after every
+/// restart.
 pub trait TracePropagator: Send + Sync {
     /// The context of a span, for the work that is scheduled in it. `None` if the span belongs to no trace.
     fn context_of(&self, span: &Span) -> Option<TraceContext>;
@@ -34,7 +35,7 @@ impl std::error::Error for PropagatorAlreadySet {}
 
 static PROPAGATOR: OnceLock<Box<dyn TracePropagator>> = OnceLock::new();
 
-/// Sets the propagator of this process, beside the `tracing` subscriber that the spans go to.
+/// Sets the propagator of this process, in addition to the `tracing` subscriber that the spans go to.
 ///
 /// # Errors
 /// If there is one already.

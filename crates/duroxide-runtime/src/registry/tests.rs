@@ -260,7 +260,7 @@ fn the_older_name_of_builder_from_still_works() {
 }
 
 #[test]
-fn failed_lookups_are_logged_for_whoever_looks_closely() {
+fn failed_lookups_are_logged_at_debug_level() {
     let (logs, _guard) = Logs::capture();
     assert!(versioned_orders().resolve_handler("Oder").is_none());
     let line = logs.only_line();

@@ -1,4 +1,4 @@
-//! Takes over what callers have written in transactions of their own.
+//! Applies the rows that callers have written in transactions of their own.
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
@@ -9,14 +9,14 @@ use super::SqliteEngine;
 use crate::tables::intake;
 
 impl SqliteEngine {
-    /// Carries out a batch behind what is in the intake.
+    /// Carries out a batch after the rows of the intake.
     pub(super) fn transact_with_intake(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
         let taken = take_over(|max, refusal| self.take_rows(batch.now, max, refusal))?;
         self.intake_due = taken.more;
         taken.then(batch, |batch| self.transact_batch(batch))
     }
 
-    /// Whether somebody may have written into the intake and somebody has.
+    /// Whether the intake has rows. Read only if it may have some.
     pub(super) fn has_intake(&mut self) -> Result<bool, StoreFailure> {
         if self.intake_due {
             self.intake_due = intake::has_rows(self.db())?;

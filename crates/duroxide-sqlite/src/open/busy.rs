@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 /// Between two tries for a lock that another connection holds.
 const PAUSE: Duration = Duration::from_micros(200);
-/// How long to try before the caller is told that the store is busy.
+/// How long to retry before the caller gets a busy error.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 thread_local! {

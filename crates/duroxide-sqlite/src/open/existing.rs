@@ -1,4 +1,4 @@
-//! Opening a store that exists, and that is left as it is: for tools that look into the stores of others.
+//! Opening an existing store without changing it: for tools that read the stores of other programs.
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{Batch, BatchPart, Done, FailureClass, Fault, StoreEngine, StoreFailure};

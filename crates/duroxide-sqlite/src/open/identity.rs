@@ -8,7 +8,7 @@ use crate::SqliteError;
 /// "dur5" in the file's header: this file is a duroxide store.
 pub(super) const APPLICATION_ID: i32 = 0x6475_7235;
 
-/// One statement, so that nobody can make the tables while it is read.
+/// One statement, so that no process can make the tables during the read.
 const IDENTITY: &str = "SELECT (SELECT application_id FROM pragma_application_id) AS application_id,
     (SELECT user_version FROM pragma_user_version) AS user_version,
     (SELECT count(*) FROM sqlite_schema) AS objects";
@@ -58,26 +58,26 @@ impl Identity {
     }
 }
 
-/// Looks at an existing file through a connection that cannot write, so that a file which is not ours stays exactly
-/// as it is: a writing connection would fold a foreign write-ahead log into it when it is closed.
+/// Checks an existing file through a read-only connection, so that a file of another application stays exactly as it
+/// is: a writing connection would checkpoint a foreign write-ahead log when it is closed.
 pub(super) fn check_untouched(location: &Location) -> Result<(), SqliteError> {
     let mut conn = match location.open_file(OpenFlags::SQLITE_OPEN_READ_ONLY) {
         None => return Ok(()),
         Some(Ok(conn)) => conn,
-        // There is no such file; or there is one, and then the connection that writes will say what is wrong with it.
+        // The file does not exist, or the writing connection will report why it cannot be opened.
         Some(Err(error)) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => return Ok(()),
         Some(Err(error)) => return Err(location.open_error(&error)),
     };
     busy::wait_when_busy(&mut conn).map_err(|error| location.open_error(&error))?;
     match check(&conn, location) {
-        // Its owner died in the middle of a write. Who cannot write cannot undo that, and so cannot read either.
+        // Its owner died in the middle of a write. A read-only connection cannot roll that back, and so cannot read
+        // either.
         Err(LookError::Sqlite(error)) if is_half_written(&error) => Ok(()),
         result => result.map_err(|error| error.into_sqlite_error(location)),
     }
 }
 
-/// Looks at a file that can be written, before anything in it is changed. What its owner left half written is undone
-/// by that, as by any program that opens it.
+/// Checks a writable file before changing it. Opening it rolls back an incomplete transaction, as in any program.
 pub(super) fn check_unchanged(conn: &Connection, location: &Location) -> Result<(), SqliteError> {
     check(conn, location).map_err(|error| error.into_sqlite_error(location))
 }
@@ -105,7 +105,7 @@ fn is_half_written(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_READONLY_ROLLBACK)
 }
 
-/// SQLite silently opens what it cannot write as read-only.
+/// SQLite silently opens a file that it cannot write as read-only.
 pub(super) fn check_writable(conn: &Connection, location: &Location) -> Result<(), SqliteError> {
     match conn.is_readonly(rusqlite::MAIN_DB) {
         Ok(false) => Ok(()),

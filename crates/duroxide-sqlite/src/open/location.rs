@@ -19,7 +19,7 @@ pub(crate) enum Location {
         path: PathBuf,
         /// Whether a missing file is made.
         create: bool,
-        /// The name under which SQLite knows the file layer; the system's if there is none.
+        /// The SQLite name of the file layer (VFS); `None` for the system's.
         vfs: Option<String>,
     },
 }
@@ -56,10 +56,10 @@ impl Location {
         }
     }
 
-    /// The same store by the absolute path of its file, without symbolic links. It is made once, when a store is opened:
-    /// connections that are opened later, and the files of nodes, must be those of the same file, whatever the working
-    /// directory is by then and however others spell the path. A path that cannot be resolved is left as it is, and
-    /// [`Self::check`] says what is wrong with it.
+    /// The same store by the absolute path of its file, without symbolic links. Resolved once, when a store is opened:
+    /// later connections and the files of nodes must belong to the same file, even if the working directory changes or
+    /// other programs spell the path differently. A path that cannot be resolved is not changed, and [`Self::check`]
+    /// reports why.
     pub(crate) fn resolve(self) -> Self {
         match self {
             Self::File { path, create, vfs: None } => {
@@ -69,7 +69,8 @@ impl Location {
         }
     }
 
-    /// The file of the write-ahead log, beside where SQLite found the database. Known only of the system's files.
+    /// The file of the write-ahead log, in the folder in which SQLite found the database. Known only of the system's
+    /// files.
     pub(crate) fn log(&self, conn: &Connection) -> Option<PathBuf> {
         match self {
             Self::File { vfs: None, .. } => conn.path().map(|path| format!("{path}-wal").into()),
@@ -77,7 +78,7 @@ impl Location {
         }
     }
 
-    /// Finds what SQLite would only call "unable to open database file". Never opens the file itself: closing any
+    /// Finds the reasons behind SQLite's "unable to open database file". Never opens the file itself: closing any
     /// descriptor of it would drop the locks that SQLite holds on it in this process. Knows only the system's files.
     pub(super) fn check(&self) -> Result<(), SqliteError> {
         let Self::File { path, create, vfs: None } = self else { return Ok(()) };
@@ -102,7 +103,8 @@ impl Location {
         Ok(())
     }
 
-    /// Where nodes say that they live: beside a file of the system. Another file layer may keep its files anywhere.
+    /// The lock files of nodes, next to a database in the system's files. Another file layer may keep its files
+    /// anywhere.
     pub(crate) fn node_files(&self) -> Option<NodeFiles> {
         match self {
             Self::File { path, vfs: None, .. } => Some(NodeFiles::beside(path)),
@@ -110,7 +112,7 @@ impl Location {
         }
     }
 
-    /// How long the log of the file is. `None` where there is none, or where only another file layer knows.
+    /// The length of the log file. `None` without a log, or with another file layer.
     pub(crate) fn log_bytes(&self) -> Option<u64> {
         let Self::File { path, vfs: None, .. } = self else { return None };
         let mut log = path.clone().into_os_string();
@@ -120,7 +122,7 @@ impl Location {
 
     /// Opens a connection to the file, if the store is in one.
     pub(super) fn open_file(&self, flags: OpenFlags) -> Option<rusqlite::Result<Connection>> {
-        // No URI flag: the path is taken as it is, whatever characters it has.
+        // No URI flag: the path is used literally, with all its characters.
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         match self {
             Self::Memory => None,
@@ -139,7 +141,7 @@ impl Location {
         SqliteError { message: format!("cannot open {self}: {error}"), ..sqlite_error(OPEN, error) }
     }
 
-    /// A refusal to use this store as it is.
+    /// The error for a store that cannot be used.
     pub(super) fn refused(&self, why: &str) -> SqliteError {
         SqliteError::permanent(OPEN, format!("cannot open {self}: {why}"))
     }
@@ -155,12 +157,12 @@ impl std::fmt::Display for Location {
 }
 
 /// Whether a path means `:memory:`, however many colons and slashes the URL put before it (`sqlite:::memory:`,
-/// `sqlite:///:memory:`). Nobody who writes that wants a file of such a name.
+/// `sqlite:///:memory:`). No user means a file of that name.
 fn is_memory(path: &str) -> bool {
     path.strip_suffix(":memory:").is_some_and(|before| before.chars().all(|c| matches!(c, ':' | '/')))
 }
 
-/// `%20` is a space; a `%` that starts no such code stands for itself.
+/// `%20` is a space; a `%` that starts no such code is literal.
 fn percent_decoded(path: &str) -> String {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();

@@ -26,7 +26,7 @@ macro_rules! writer_cache_size {
 /// Gives the connection that writes its cache back.
 pub(crate) const WRITER_CACHE: &str = concat!("PRAGMA cache_size = ", writer_cache_size!());
 
-/// How long a new store waits for others that open it at the same time.
+/// How long a new store waits for other processes that open it at the same time.
 const WAL_SWITCH_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Sets a connection up.
@@ -54,9 +54,9 @@ fn settings(location: &Location, options: &SqliteOptions, role: Role) -> Vec<Set
         },
         ("temp_store", "MEMORY", "2"),
         match location {
-            // Only the layer itself can look at the log.
+            // Only the layer itself can read the log.
             Location::File { vfs: Some(_), .. } => ("wal_autocheckpoint", "1000", "1000"),
-            // Checkpoints are made between two transactions, not in the middle of somebody's commit.
+            // Checkpoints are made between two transactions, not within a commit.
             Location::Memory | Location::File { vfs: None, .. } => ("wal_autocheckpoint", "0", "0"),
         },
         match role {
@@ -123,7 +123,7 @@ fn set(conn: &Connection, (pragma, word, expected): Setting) -> Result<(), Pragm
 mod tests {
     use super::*;
 
-    /// B19: a word SQLite does not know is ignored by it, and an error here.
+    /// B19: SQLite ignores an unknown word; here it is an error.
     #[test]
     fn an_unknown_word_is_an_error_that_names_pragma_word_and_value() {
         let conn = Connection::open_in_memory().unwrap();

@@ -29,7 +29,7 @@ impl SqliteReader {
     /// The value of a PRAGMA on this connection.
     ///
     /// # Errors
-    /// If SQLite does not know it.
+    /// If SQLite does not know the pragma.
     pub fn pragma(&self, name: &str) -> Result<String, SqliteError> {
         self.db.pragma(name)
     }
@@ -49,7 +49,7 @@ impl SqliteReader {
         Ok(std::mem::replace(&mut self.data_version, version) != version)
     }
 
-    /// The time of reads: this side has no clock, and what was last written is late enough to judge a lease.
+    /// The time of reads: a reader has no clock, and the time of the last write is late enough to judge a lease.
     pub(crate) fn read_at(&self) -> Result<Timestamp, StoreFailure> {
         reads::written_at(&self.db)
     }

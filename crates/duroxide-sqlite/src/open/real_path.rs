@@ -8,7 +8,8 @@ use std::{
 /// As many links as SQLite follows.
 const LINKS_MAX: usize = 100;
 
-/// The absolute path without symbolic links of a file, which need not exist yet. SQLite keeps its log beside that path.
+/// The absolute path without symbolic links of a file, which need not exist yet. SQLite keeps its log next to that
+/// path.
 ///
 /// # Errors
 /// If its folder cannot be found, or links lead in a circle.
@@ -39,7 +40,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// The path in one of SQLite's `file:` URIs, or the text itself if it is none; `None` if the file is on another host.
-/// SQLite would read such a URI itself, but nobody else who has to find the file would.
+/// SQLite would read such a URI itself, but the other code that opens the file would not.
 pub(super) fn without_file_scheme(text: &str) -> Option<&str> {
     let Some(rest) = text.strip_prefix("file:") else { return Some(text) };
     let Some(with_host) = rest.strip_prefix("//") else { return Some(rest) };

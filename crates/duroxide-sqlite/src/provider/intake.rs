@@ -5,8 +5,8 @@ use rusqlite::Connection;
 
 use crate::columns::insert;
 
-/// Starts instances and sends to them in a transaction of the caller, on the store's own file: rows of the caller and what
-/// it asks for here commit together, or neither does.
+/// Starts instances and sends to them in a transaction of the caller, on the store's own file: the caller's rows and these
+/// calls commit together, or neither does.
 ///
 /// A call inserts a row into the table `intake`. Nodes take committed rows over, in the order in which they were inserted,
 /// within milliseconds. Until then clients do not see an instance that was started like this. A start of an id that exists

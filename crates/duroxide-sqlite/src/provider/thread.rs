@@ -13,7 +13,7 @@ pub(crate) async fn run_on_a_thread<T: Send + 'static>(
 ) -> Result<T, SqliteError> {
     let (done, result) = oneshot::channel();
     let spawned = thread::Builder::new().name(format!("duroxide-{operation}")).spawn(move || {
-        // A caller that no longer waits drops the result, and with it whatever was opened.
+        // If the caller no longer waits, the result is dropped, which closes the store.
         let _ = done.send(work());
     });
     if let Err(error) = spawned {

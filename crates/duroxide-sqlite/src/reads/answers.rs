@@ -19,7 +19,7 @@ use crate::{
     tables::{dead_letters, nodes},
 };
 
-/// The engine and its readers answer the same reads; they differ only in what they take as the time.
+/// The engine and its readers answer the same reads; they differ only in the time that they use.
 macro_rules! read_through_db {
     ($type:ty) => {
         impl StoreReader for $type {

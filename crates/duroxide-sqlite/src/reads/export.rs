@@ -29,11 +29,11 @@ const STATE: &str = "SELECT next || ' ' || written_at || ' ' || (SELECT count(*)
     (SELECT coalesce(max(number), 0) FROM intake) FROM sequence WHERE id = 1";
 const NEXT_NUMBER: &str = "SELECT next FROM sequence WHERE id = 1";
 
-/// A node that has not been heard of for this long, and whose file is not there, is gone.
+/// A node without a heartbeat for this long, and without a file, has ended.
 const SILENT_FOR: Duration = Duration::from_secs(60);
 
-/// A store in a SQLite file that is copied elsewhere. It holds the file's write lock, so nobody writes meanwhile, and no node
-/// can join.
+/// A store in a SQLite file that is copied elsewhere. It holds the file's write lock, so no process writes meanwhile, and no
+/// node can join.
 #[derive(Debug)]
 pub struct SqliteExport {
     tables: SqliteTables,
@@ -43,7 +43,8 @@ impl SqliteExport {
     /// Opens the file of a URL such as `sqlite:orders.db`. Call it on the thread that copies: it blocks.
     ///
     /// # Errors
-    /// If the file is missing or is no store, if others hold its write lock for too long, or if a node runs on it.
+    /// If the file is missing or is no store, if another connection holds its write lock for too long, or if a node
+    /// runs on it.
     pub fn open(url: &str) -> Result<Self, SqliteError> {
         let location = existing(Location::parse(url)?.resolve())?;
         let db = Db::new(open_writer(&location, &SqliteOptions::default())?);
@@ -127,7 +128,7 @@ fn existing(location: Location) -> Result<Location, SqliteError> {
     }
 }
 
-/// Whether a node that nobody can ask has not been heard of for so long that it is gone.
+/// Whether a node without a file has sent no heartbeat for so long that it has ended.
 fn is_forgotten(seen_at: Timestamp) -> bool {
     let since_epoch =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or(Duration::MAX);

@@ -29,8 +29,8 @@ pub(crate) struct Fullness {
     counted: HashMap<i64, Counted>,
 }
 
-/// At some time the mailbox held at most this many messages up to this number. It holds no more of those later:
-/// messages are only ever added behind the last.
+/// At some time the mailbox held at most this many messages up to this number. Later it holds at most as many up to
+/// that number: messages are only ever added behind the last.
 #[derive(Debug, Clone, Copy)]
 struct Counted {
     at_most: u64,
@@ -75,7 +75,7 @@ impl Fullness {
             }
             let newer = count_behind(db, id, counted.up_to, at_least)?;
             let at_most = counted.at_most.saturating_add(newer);
-            // A count that reached the limit stopped there: it says nothing of what comes behind.
+            // A count that reached the limit stopped there: the messages behind it are unknown.
             if newer < at_least {
                 *counted = Counted { at_most, up_to: last.max(counted.up_to) };
             }
@@ -83,7 +83,7 @@ impl Fullness {
                 return Ok(false);
             }
         }
-        // Some of those that were counted may be gone by now.
+        // Some of the counted messages may have been consumed since.
         let at_most = count_behind(db, id, first - 1, at_least)?;
         if at_most < at_least {
             self.remember(id, Counted { at_most, up_to: last });

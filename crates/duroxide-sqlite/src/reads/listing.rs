@@ -1,4 +1,4 @@
-//! Instances as management sees them: one by its id, or many by what they have in common.
+//! Instances in management reads: one by its id, or many by criteria.
 
 mod criteria;
 mod index_choice;
@@ -67,8 +67,8 @@ pub(crate) fn select(
     Ok(selected)
 }
 
-/// The known ones of them. The statement leaves only those in doubt whose name stands in their history alone; there the
-/// query decides.
+/// The known instances of a page. The statement cannot decide about instances whose name is only in their history; for
+/// these the query decides.
 fn select_known(
     db: &Db,
     query: &InstanceQuery,

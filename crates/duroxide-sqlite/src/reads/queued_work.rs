@@ -1,4 +1,4 @@
-//! What is queued for one instance.
+//! The queued rows of one instance.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const PINNED: &str = "SELECT major, minor, patch FROM execution WHERE instance =
 const MESSAGES: &str = "SELECT count(*) FROM message WHERE instance = ?1";
 const ACTIVITIES: &str = "SELECT count(*) FROM activity WHERE instance = ?1";
 
-/// By the keys of the instance, its messages, activities and dead letters; `None` if there is nothing.
+/// Reads by the keys of the instance, its messages, activities and dead letters; `None` without any row.
 pub(crate) fn read(db: &Db, instance: &str, now: Timestamp) -> Result<Option<QueuedWork>, StoreFailure> {
     let dead_letters = dead_letters::of_instance(db, instance, QueuedWork::LIMIT)?;
     let Some(row) = instances::by_id(db, instance)? else {

@@ -45,7 +45,7 @@ const ACTIVITIES: &str = concat!(
     " AS whole_data FROM activity WHERE instance = ?1 ORDER BY id"
 );
 
-/// Everything. What was hidden until `now` or earlier counts as visible.
+/// The whole content. Rows hidden until `now` or earlier count as visible.
 pub(crate) fn take(db: &Db, now: Timestamp) -> Result<StoreSnapshot, StoreFailure> {
     let rows = db.all(INSTANCES, [], |row| {
         let instance = InstanceSnapshot {

@@ -1,4 +1,4 @@
-//! Summaries: instances by name, version and status; what waits in the queues.
+//! Summaries: instances by name, version and status, and the queues by needs.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -16,13 +16,13 @@ use crate::{
     tables::{instances::stray_route, mailboxes::waits_since, payloads::whole_data},
 };
 
-// By position, because every instance is read. When an instance ended is looked up only if that may be in the period: a
-// round that ends an instance changes it.
+// By position, because every instance is read. The end of an instance is read only if it may be in the period: a round
+// that ends an instance changes it.
 columns!(instance as tallied_columns: instance_id, name, version, status, created_at,
     ended_at = "CASE WHEN updated_at >= ?1 AND status IN ('Completed', 'Failed') THEN
             (SELECT completed_at FROM execution WHERE execution.instance = instance.id
                 AND execution.execution_id = instance.execution_id) END");
-/// One pass over the table, in its order: by an index each row would be looked up, and SQLite would sort to group.
+/// One pass over the table, in its order: with an index SQLite would seek each row, and sort to group.
 const INSTANCES: &str = concat!("SELECT ", tallied_columns!(), " FROM instance NOT INDEXED WHERE known = 1");
 
 const ROUTES: &str = "SELECT id, name, version, major, minor, patch FROM route";
@@ -56,7 +56,7 @@ const READY_BY_LANE: &str =
 const READY_BY_SESSION_LANE: &str =
     "SELECT lane, count(*) AS ready, min(id) AS first FROM activity INDEXED BY activity_session_ready
     WHERE ready IS NOT NULL AND session_id IS NOT NULL GROUP BY lane";
-/// Activities that run or are hidden; what became due a moment ago is ready.
+/// Activities that run or are hidden; those that became due a moment ago are ready.
 const WAITING_BY_LANE: &str = "SELECT lane, sum(coalesce(lock_until, 0) > ?1) AS running,
         sum(coalesce(lock_until, 0) <= ?1 AND wake_at > ?1) AS delayed, sum(wake_at <= ?1) AS due,
         min(CASE WHEN wake_at <= ?1 THEN id END) AS first
@@ -69,7 +69,7 @@ const SCHEDULE: &str = concat!(
     WHERE activity.id = ?1"
 );
 
-/// Leases that end later are not looked for: between now and then the timers of a whole store may be due.
+/// Later leases are not searched: between now and then the timers of a whole store may be due.
 const LEASE_MAX: Duration = Duration::from_secs(3600);
 
 pub(crate) fn instances(db: &Db, request: &SummaryRequest) -> Result<InstanceSummary, StoreFailure> {

@@ -58,7 +58,7 @@ const NEXT_READY_SESSION_LANE: &str = "SELECT lane FROM activity
     WHERE ready IS NOT NULL AND session_id IS NOT NULL AND session_id = ?1 AND lane > ?2 ORDER BY lane LIMIT 1";
 const READY_IN_SESSION_LANE: &str = "SELECT id FROM activity
     WHERE ready IS NOT NULL AND session_id IS NOT NULL AND session_id = ?1 AND lane = ?2 ORDER BY id LIMIT ?3";
-/// A live lease is what its row waits for, so the index of waiting rows finds it; what can be claimed is in one of two.
+/// A row with a live lease is in the index of waiting rows; rows that can be claimed are in one of two.
 const LEASED: [&str; 3] = [
     concat!(
         "SELECT ",

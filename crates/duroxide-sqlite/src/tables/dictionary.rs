@@ -1,5 +1,5 @@
-//! Routes and lanes: what fetches filter by. Each is stored once, under a key that other rows refer to; few of them exist, so
-//! those met so far are kept in memory.
+//! Routes and lanes: the values that fetches filter by. Each is stored once, under a key that other rows refer to; few exist,
+//! so the known ones are kept in memory.
 
 use std::{collections::HashMap, hash::Hash};
 

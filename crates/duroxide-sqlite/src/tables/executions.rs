@@ -84,7 +84,7 @@ impl ExecutionColumns {
         })
     }
 
-    /// The execution of a joined row, if there is one.
+    /// The execution of a joined row, if it has one.
     pub(super) fn read_joined(&self, row: &Row<'_>) -> rusqlite::Result<Option<ExecutionRow>> {
         let is_joined = row.get_ref(self.first + execution::status)? != ValueRef::Null;
         is_joined.then(|| self.read(row)).transpose()

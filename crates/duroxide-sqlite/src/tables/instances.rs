@@ -61,8 +61,8 @@ const EXECUTION: ExecutionColumns = ExecutionColumns { first: instance::COUNT };
 const CUSTOM_STATUS_UNSET: usize = instance::COUNT + execution::COUNT;
 const DELETE: &str = "DELETE FROM instance WHERE id = ?1";
 const WAKE: &str = "UPDATE instance SET ready = ?2, wake_at = NULL WHERE id = ?1";
-/// Repeats `after_arrival` of the rules (`rules/readiness.rs`) for an instance that waits on its route for a message; whatever
-/// is unusual about others is left to that function.
+/// Repeats `after_arrival` of the rules (`rules/readiness.rs`) for an instance that waits on its route for a message; all
+/// other cases are left to that function.
 const WAKE_IF_WAITING: &str = concat!(
     "UPDATE instance SET ready = ?3, wake_at = NULL
     WHERE id = ?1 AND instance_id = ?2 AND known = 1 AND status = 'Running' AND ready IS NULL
@@ -70,7 +70,7 @@ const WAKE_IF_WAITING: &str = concat!(
     stray_route!()
 );
 const CHILDREN: &str = "SELECT id FROM instance WHERE parent = ?1 ORDER BY id";
-/// A live lease is what its row waits for, so the index of waiting rows finds it; what can be claimed is in the other.
+/// A row with a live lease is in the index of waiting rows; rows that can be claimed are in the other.
 const LEASED_WAITING: &str = concat!(
     "SELECT ",
     instance_columns!(),

@@ -42,7 +42,7 @@ pub(crate) fn all(db: &Db) -> Rows<Vec<IntakeRow>> {
     db.all(OLDEST, [limit(usize::MAX)], read)
 }
 
-/// Somebody may have written texts that are not UTF-8.
+/// The texts may have been written by hand and may not be UTF-8.
 fn read(row: &Row<'_>) -> rusqlite::Result<IntakeRow> {
     Ok(IntakeRow {
         kind: lossy_text(row, intake::kind)?,
@@ -53,7 +53,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<IntakeRow> {
     })
 }
 
-/// Deletes rows that were taken over. Nobody else writes meanwhile.
+/// Deletes rows that were applied. No other process writes meanwhile.
 pub(crate) fn delete_up_to(db: &Db, number: i64) -> Rows<()> {
     db.execute(DELETE_UP_TO, [number]).map(|_| ())
 }

@@ -1,4 +1,4 @@
-//! The messages in the mailboxes of instances, from the row cache where it knows them.
+//! The messages in the mailboxes of instances, from the row cache if it has them.
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
@@ -81,7 +81,7 @@ const VISIBLE: &str = concat!(
 );
 const HIDES_A_QUEUE: usize = message::COUNT;
 const HAS_VISIBLE: &str = concat!("SELECT 1 FROM message WHERE ", may_be_claimed!(), " LIMIT 1");
-/// Names its index: by the primary key SQLite would look at every message that is no start.
+/// Names its index: by the primary key SQLite would read every message that is not a start.
 const HAS_VISIBLE_START: &str = concat!(
     "SELECT 1 FROM message INDEXED BY message_start WHERE instance = ?1 AND ",
     is_visible!("?2"),
@@ -126,7 +126,8 @@ const DELETE_BY_KEY: &str = "DELETE FROM message WHERE instance = ?1 AND key = ?
 const CALLS_IN_RANGE: &str = "SELECT instance, key FROM message
     WHERE key >= 'ST/' AND key < 'ST0' AND key >= ?1 AND key < ?2";
 
-/// The rows of a visible extent ([`Extent::holds`]) in two ranges of the primary key: what was visible at once, and what had become due.
+/// The rows of a visible extent ([`Extent::holds`]) in two ranges of the primary key: messages visible at once, and those that
+/// became due.
 macro_rules! at_once {
     () => {
         " WHERE instance = ?1 AND due_at = 0 AND seq <= ?3 AND hidden_until <= ?2"
@@ -313,7 +314,7 @@ impl MailboxTable for SqliteTables {
     fn consume(&mut self, instance: u64, extent: &Extent) -> Rows<bool> {
         let (db, id) = (&self.db, number(instance));
         match (self.cache.taken(instance), extent) {
-            // A row that is deleted by its key costs SQLite half of one that is deleted by a range.
+            // Deleting a row by its key costs SQLite half of deleting it by a range.
             (Taken::One(due_at, seq), _) => db.execute(DELETE, (id, micros(due_at), number(seq)))?,
             (taken, Extent::Visible { at, up_to }) => {
                 let columns = (id, micros(*at), number(*up_to));

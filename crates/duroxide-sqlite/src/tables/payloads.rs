@@ -2,9 +2,9 @@
 //!
 //! The input of an instance reaches the store as a message, goes into its history, and from there often into an activity; a
 //! result goes a similar way. Each of these rows is JSON around the same string. That string is stored as a payload, and the
-//! rows refer to it. A payload is there as long as any row refers to it: triggers note what a deleted row lets go, and before
-//! the commit those payloads are deleted that no row has any more. Until then a row of the same transaction can take one over,
-//! as an event does with the text of the message that the turn consumed.
+//! rows refer to it. A payload exists as long as any row refers to it: triggers record the payloads of deleted rows, and the
+//! commit deletes those without references. Until then a row of the same transaction can refer to one again, as an event does
+//! with the text of the message that the turn consumed.
 //!
 //! Also, SQLite writes a whole row anew with each change of it, and claims and renewals change the rows of the queues.
 
@@ -35,8 +35,8 @@ columns!(look as look_columns: released = "(SELECT min(rowid) FROM released_payl
     stored = "(SELECT max(id) FROM payload)");
 const LOOK: &str = concat!("SELECT ", look_columns!());
 columns!(released as released_columns: payload, instance);
-/// Most have gone into the history, which has an index. For the others the queued rows of their instances are looked at, once
-/// for all of them; an index there would be opened with every message. (SQLite evaluates a CASE in order.)
+/// Most have gone into the history, which has an index. For the others the queued rows of their instances are read, once for
+/// all of them; an index there would be opened with every message. (SQLite evaluates a CASE in order.)
 const UNUSED: &str = concat!(
     "SELECT ",
     released_columns!(),
@@ -155,7 +155,7 @@ impl Payloads {
         }
     }
 
-    /// How a row of a queue stores a text: what is large without a large string is stored apart as a whole.
+    /// How a row of a queue stores a text: a large text without a large string is stored apart as a whole.
     pub(super) fn split_queued<'a>(
         &self,
         sequence: &mut Sequence,
@@ -189,7 +189,7 @@ impl Payloads {
         }
     }
 
-    /// The event whose payload is an output, if that was appended just before.
+    /// The event that holds an output as its payload, if it was appended just before.
     pub(super) fn event_of_output(&mut self, instance: u64, execution_id: u64, output: &str) -> Option<u64> {
         let appended = self.appended.take().filter(|_| Self::is_large(output))?;
         let is_of = (appended.instance, appended.execution_id) == (instance, execution_id);
@@ -198,7 +198,7 @@ impl Payloads {
     }
 
     fn payload_of_output(&self, instance: u64, output: &str) -> Option<u64> {
-        // Equal to a literal and without a backslash, an output is what the literal says.
+        // An output without a backslash that equals the literal is the literal's value.
         if !output.contains('\\')
             && let Some(id) = self.known.find(instance, output)
         {
@@ -218,7 +218,7 @@ impl Payloads {
         Ok(())
     }
 
-    /// Deletes the payloads that the rows of this transaction let go and that no row has any more.
+    /// Deletes the payloads that rows of this transaction referred to and that no row refers to any more.
     pub(super) fn delete_unused(&mut self, db: &Db) -> Rows<()> {
         if self.known_to_be_none {
             return Ok(());

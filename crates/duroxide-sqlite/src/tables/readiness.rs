@@ -27,9 +27,9 @@ const READY_ON_ROUTE: &str = concat!(
 );
 const ANY_READY: &str = "SELECT 1 FROM instance WHERE ready IS NOT NULL LIMIT 1";
 const READY_STRAYS: &str = "SELECT id FROM instance WHERE route = ?1 AND ready IS NOT NULL";
-/// Whether a due instance is ready without a closer look, which repeats `decide` of the rules (`rules/readiness.rs`): it is
-/// not locked, waited on its route for a message, and that message is visible now. A queue message may be held back by an older
-/// one, so those are left to that function.
+/// Whether a due instance is certainly ready, which repeats `decide` of the rules (`rules/readiness.rs`): it is not locked,
+/// waited on its route for a message, and that message is visible now. A queue message may be held back by an older one, so
+/// that case is left to that function.
 macro_rules! is_plainly_ready {
     () => {
         concat!(
@@ -70,14 +70,14 @@ pub(super) struct FirstRoute {
 }
 
 impl FirstRoute {
-    /// Looks the route up; returns whether it is that of stray mailboxes.
+    /// Reads the first route; returns whether it is that of stray mailboxes.
     pub(super) fn look(&mut self, db: &Db) -> Rows<bool> {
         self.found = next_ready_route(db, STRAYS - 1)?;
         self.changes = db.conn().total_changes();
         Ok(self.found == Some(STRAYS))
     }
 
-    /// The first route, if that is still known: `Some(None)` if there is none.
+    /// The first route, if it is still known: `Some(None)` if no route has ready instances.
     pub(super) fn known(&self, db: &Db) -> Option<Option<i64>> {
         (self.changes == db.conn().total_changes() && self.found != Some(STRAYS)).then_some(self.found)
     }

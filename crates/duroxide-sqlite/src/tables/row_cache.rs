@@ -1,8 +1,8 @@
 //! Rows as they were written last, so that they need not be read. Most turns follow the message that wakes them by
 //! milliseconds, and find everything here.
 //!
-//! The cache holds what is stored, or nothing. Every write of [`SqliteTables`](super::SqliteTables) goes through here or
-//! forgets the row; a rollback and a commit of another connection (SQLite counts them: `data_version`) clear everything.
+//! A cached row equals the stored one. Every write of [`SqliteTables`](super::SqliteTables) goes through here or forgets
+//! the row; a rollback and a commit of another connection (SQLite counts them: `data_version`) clear everything.
 
 mod budget;
 
@@ -20,7 +20,7 @@ use duroxide_provider::{
 use self::budget::{Budget, Reservation};
 use crate::db::NumberMap;
 
-/// Rows of each kind that are cached: some megabytes, and what the large ones among them may take.
+/// Cached rows of each kind: some megabytes, besides the bound for large rows.
 const ROWS_MAX: usize = 8192;
 /// Messages of one mailbox that are cached. If there are more, they are read.
 const MESSAGES_MAX: usize = 256;
@@ -35,7 +35,7 @@ pub(super) struct RowCache {
     budget: Budget,
 }
 
-/// The cached row of an instance, and what is known of its messages and state.
+/// The cached row of an instance, and the known part of its messages and state.
 #[derive(Debug)]
 pub(super) struct CachedInstance {
     /// `None` while a rule works on the row.
@@ -254,7 +254,7 @@ impl RowCache {
         self.instances.get(&instance).map_or(Taken::Unknown, |cached| cached.taken)
     }
 
-    /// Whether messages are left in a mailbox once those that a claim took are gone, if that is known.
+    /// Whether a mailbox has messages besides those of a claim, if that is known.
     pub(super) fn are_left(&self, instance: u64) -> Option<bool> {
         self.instances.get(&instance)?.waiting.as_ref().map(|waiting| !waiting.messages.is_empty())
     }

@@ -1,4 +1,4 @@
-//! Moving the write-ahead log into the database, between two transactions instead of inside somebody's commit.
+//! Moving the write-ahead log into the database, between two transactions, not within a commit.
 //!
 //! SQLite restarts the log only after a checkpoint that reached its end, so checkpoints must keep up with the writer:
 //! they are made by the writer itself. The log is never truncated: overwriting an existing one syncs faster than
@@ -26,9 +26,9 @@ const PASSIVE: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 const RESTART: &str = "PRAGMA wal_checkpoint(RESTART)";
 const FULL: &str = "PRAGMA wal_checkpoint(FULL)";
 
-/// Finds out when the log has reached a length, by looking at the file: SQLite overwrites a log from its beginning, so
-/// the length of the file says nothing, but the frame at that place changes. A hook of SQLite would be told the length;
-/// older versions of rusqlite do not have it, and newer ones disagree on its signature.
+/// Detects when the log has reached a length, by reading the file: SQLite overwrites a log from its beginning, so the
+/// length of the file is no measure, but the frame at that place changes. A hook of SQLite would get the length; older
+/// versions of rusqlite do not have it, and newer ones disagree on its signature.
 #[derive(Debug)]
 pub(crate) struct Log {
     /// `None` for a store in memory, and for one in another file layer, which SQLite checkpoints itself.
@@ -82,7 +82,7 @@ impl Log {
     fn checkpoint(&mut self, db: &Db, sql: &'static str) -> Result<(), StoreFailure> {
         let progress = run(db, sql)?;
         if progress.length == progress.done {
-            // The next commit starts the log over if it can; until then there is nothing to do.
+            // The next commit restarts the log if it can.
             self.behind = u64::try_from(progress.length).ok().map(Mark::at);
             self.mark();
         }

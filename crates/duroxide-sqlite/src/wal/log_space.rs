@@ -1,8 +1,9 @@
 //! Room for the write-ahead log, made before it is needed.
 //!
-//! A commit that makes the log longer costs the disk twice as much as one that overwrites it: the new length is to be
-//! written too. SQLite overwrites its log once that has reached the length at which it is checkpointed; until then, which
-//! is after every start of a program, each commit appends. So the first node that joins lets it grow at once.
+//! A commit that makes the log longer costs the disk twice as much as one that overwrites it: the new length is written
+//! too. SQLite overwrites its log once the log has reached the length at which it is checkpointed; until then, which is
+//! after every start of a program, each commit appends. So the log is extended to its full length when the first node
+//! joins.
 
 use duroxide_provider::store::StoreFailure;
 
@@ -14,8 +15,8 @@ use crate::{
     tables::{BEGIN, ROLLBACK},
 };
 
-/// Pages that do not fit into a small cache go to the log while the transaction is open. They stay there, void, when that
-/// is rolled back, and what SQLite writes next overwrites them.
+/// Pages that do not fit into a small cache go to the log while the transaction is open. A rollback leaves them there,
+/// invalid, and SQLite's next writes overwrite them.
 const SMALL_CACHE: &str = "PRAGMA cache_size = 16";
 const FILL: &str = "INSERT INTO payload (id, data) VALUES (-1, zeroblob(?1))";
 
@@ -26,8 +27,8 @@ pub(crate) struct LogSpace {
 }
 
 impl LogSpace {
-    /// Makes a short log as long as it gets before it is checkpointed. Once: on a disk that has no room, or beside another
-    /// writer, the next attempt does without. The next commit puts the longer log on the disk.
+    /// Extends a short log to the length at which it is checkpointed. Only once: if the disk is full, or another process
+    /// writes, the log stays short. The next commit syncs the longer log.
     pub(crate) fn make(&mut self, db: &Db, log: &mut Log) {
         if std::mem::replace(&mut self.is_made, true) {
             return;
@@ -35,7 +36,7 @@ impl LogSpace {
         if let Err(failure) = fill_log(db) {
             tracing::debug!(target: "duroxide::providers::sqlite", %failure, "the log could not be made longer");
         }
-        // The void pages must not be taken for a log that has grown.
+        // The invalid pages must not count as growth of the log.
         log.mark();
     }
 }

@@ -21,7 +21,7 @@ pub(crate) enum WalWatcher {
 }
 
 impl WalWatcher {
-    /// Calls `tell` once at the next write to `log`. Returns whether it will.
+    /// Calls `tell` once at the next write to `log`. Returns whether it watches the file.
     pub(crate) fn tell_of_write(&mut self, log: &Path, tell: &TellOfWrite) -> bool {
         if matches!(self, Self::NotStarted) {
             *self = match FileWatch::new(Arc::clone(tell)) {

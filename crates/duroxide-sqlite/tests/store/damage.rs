@@ -1,4 +1,4 @@
-//! Rows that somebody damaged stop only their own instance (Q1).
+//! Damaged rows stop only their own instance (Q1).
 
 use std::{path::Path, time::Duration};
 
@@ -12,9 +12,9 @@ fn damage(path: &Path, sql: &str) {
     assert!(conn.execute(sql, []).unwrap() > 0, "{sql}");
 }
 
-/// 16.10, B6: text that is not even UTF-8 is put aside like any other that cannot be decoded, and others go on.
+/// 16.10, B6: text that is not UTF-8 becomes a dead letter like any other undecodable text, and other instances go on.
 #[test]
-fn a_damaged_message_is_put_aside_and_becomes_a_dead_letter() {
+fn a_damaged_message_becomes_a_dead_letter() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     let mut store = Store::file(&path);
@@ -34,7 +34,7 @@ fn a_damaged_message_is_put_aside_and_becomes_a_dead_letter() {
     assert!(letters[0].reason.starts_with("undeserializable work item: "));
 }
 
-/// The same for the worker queue. Mended by an operator and retried, the activity is handed out.
+/// An undecodable activity becomes a dead letter, too. Repaired by an operator and retried, it is claimed.
 #[test]
 fn a_damaged_activity_can_be_mended_and_retried() {
     let directory = tempfile::tempdir().unwrap();
@@ -60,7 +60,7 @@ fn a_damaged_activity_can_be_mended_and_retried() {
     assert_eq!((work.item, work.attempt_count), (activity("order-1", 1), 1));
 }
 
-/// S3.T47: damaged history is returned as it is, and a commit appends to it without reading it.
+/// S3.T47: damaged history is returned unchanged, and a commit appends to it without reading it.
 #[test]
 fn a_commit_appends_to_damaged_history() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Stores in files: what is on disk is what was committed.
+//! Stores in files: the disk holds exactly the committed transactions.
 
 use duroxide_provider::{
     NodeAnnouncement,
@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use crate::fixture::*;
 
-/// I18: a store that is opened again stands where it was left, locks and all.
+/// I18: a store that is opened again has all its rows, including locks.
 #[test]
 fn a_reopened_store_stands_where_it_was() {
     let directory = tempfile::tempdir().unwrap();
@@ -38,7 +38,7 @@ fn a_reopened_store_stands_where_it_was() {
     assert_eq!(store.event_ids("order-1"), [1, 2, 3]);
 }
 
-/// I10: before the commit nothing is there, whatever was written; after it, everything.
+/// I10: before the commit no write is visible; after it, all are.
 #[test]
 fn a_transaction_that_was_never_committed_left_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -60,9 +60,9 @@ fn a_transaction_that_was_never_committed_left_nothing() {
     assert_eq!(store.event_ids("order-1"), [1, 2]);
 }
 
-/// What a rolled back transaction made (routes, lanes, numbers) is not remembered either.
+/// Routes, lanes and numbers of a rolled back transaction are forgotten, too.
 #[test]
-fn a_rollback_forgets_what_the_transaction_made() {
+fn a_rollback_forgets_new_routes_lanes_and_numbers() {
     let mut store = Store::in_memory();
     store.engine.steps().begin(store.now).unwrap();
     let op = Op::EnqueueMessage(MessageRow::new(start("order-1"), None).unwrap());
@@ -77,7 +77,7 @@ fn a_rollback_forgets_what_the_transaction_made() {
 }
 
 /// Names of orchestrations, tags and instances get numbers when they are first met. If that transaction is rolled back and
-/// the same names come again, they must be stored again: a reopened store knows nothing but what is stored.
+/// the same names come again, they must be stored again: a reopened store has only the stored rows.
 #[test]
 fn a_name_that_was_rolled_back_is_stored_when_it_comes_again() {
     let directory = tempfile::tempdir().unwrap();
@@ -127,9 +127,9 @@ fn every_connection_has_the_synchronous_setting_that_was_asked_for() {
     }
 }
 
-/// A reader sees what was committed, and nothing of what is being written.
+/// A reader sees committed rows, and no open transaction.
 #[test]
-fn a_reader_beside_the_writer_sees_only_commits() {
+fn a_reader_sees_only_commits_of_the_writer() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = Store::file(&directory.path().join("store.db"));
     let mut reader = store.engine.open_reader().unwrap().unwrap();
@@ -150,7 +150,7 @@ fn a_reader_beside_the_writer_sees_only_commits() {
     assert_eq!(reader.snapshot().unwrap(), store.engine.snapshot().unwrap());
 }
 
-/// A store in memory has one connection: there is nothing to read beside it.
+/// A store in memory has one connection, so it has no reader.
 #[test]
 fn a_store_in_memory_has_no_other_readers() {
     let engine = SqliteEngine::open_in_memory(SqliteOptions::default()).unwrap();
@@ -183,8 +183,8 @@ fn the_log_stays_bounded_under_constant_writes() {
     assert!(log < 8 << 20, "32 MiB were written, and the log has {log} bytes");
 }
 
-/// D8: a reader of the newest state lets a checkpoint reach the end of the log, but keeps the log from starting
-/// over. It does so once the reader has gone.
+/// D8: a reader of the newest state lets a checkpoint reach the end of the log, but prevents that the log is
+/// overwritten from its beginning. It is once the reader has ended.
 #[test]
 fn a_log_that_a_reader_kept_from_starting_over_does_so_later() {
     let directory = tempfile::tempdir().unwrap();
@@ -269,7 +269,7 @@ fn a_reopened_engine_goes_on() {
     assert_eq!(store.claim().unwrap().instance, "order-1");
 }
 
-/// While it cannot be opened again, callers are told to try again later; nothing is begun on anything else.
+/// While the store cannot be opened again, callers get a retryable error, and no transaction begins.
 #[test]
 fn an_engine_that_cannot_be_reopened_is_not_used() {
     let directory = tempfile::tempdir().unwrap();
@@ -312,9 +312,9 @@ fn every_transaction_that_writes_begins_immediate() {
     }
 }
 
-/// Other programs can see whose file it is.
+/// The file has our application id.
 #[test]
-fn the_header_says_whose_file_it_is() {
+fn the_header_has_our_application_id() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     drop(Store::file(&path));
@@ -324,7 +324,7 @@ fn the_header_says_whose_file_it_is() {
     assert_eq!((id.to_be_bytes(), version), (*b"dur5", 12));
 }
 
-/// A file of the first schema opens, keeps what it holds, and gets what came later.
+/// A file of the first schema opens, keeps its rows, and gets the later columns and tables.
 #[test]
 fn a_store_of_an_earlier_schema_is_upgraded() {
     let directory = tempfile::tempdir().unwrap();
@@ -368,7 +368,7 @@ fn an_upgrade_that_fails_leaves_the_store_as_it_was() {
     let path = directory.path().join("store.db");
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch(include_str!("../../migrations/0001_tables.sql")).unwrap();
-    // Somebody made what the last migration makes.
+    // The index of a later migration exists already.
     conn.execute_batch("CREATE INDEX instance_created ON instance (created_at)").unwrap();
     conn.pragma_update(None, "application_id", i32::from_be_bytes(*b"dur5")).unwrap();
     conn.pragma_update(None, "user_version", 1).unwrap();

@@ -1,4 +1,4 @@
-//! A store in virtual time, and short words for what is done to it.
+//! A store in virtual time, with short names for its operations.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -95,7 +95,7 @@ impl Store {
     }
 }
 
-/// No two stores, whatever file they share, draw the same.
+/// No two stores, even on one file, draw the same numbers.
 fn nonce() -> u128 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     u128::from(NEXT.fetch_add(1, Ordering::Relaxed))

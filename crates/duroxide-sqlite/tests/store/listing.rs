@@ -1,4 +1,4 @@
-//! Listing many instances: which ones, and what it costs.
+//! Listing many instances: the selection and its cost.
 
 use std::path::Path;
 
@@ -69,9 +69,9 @@ fn pages_are_found_through_indexes() {
     assert_eq!(expensive(&path, trace.statements()), Vec::<String>::new());
 }
 
-/// A rare name is found by its name, and those that were never named beside it, without a sort.
+/// A rare name, and instances without a stored name, are found by an index, without a sort.
 #[test]
-fn a_name_is_sought_together_with_what_was_never_named() {
+fn a_name_is_sought_together_with_unnamed_instances() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     let mut store = Store::file(&path);

@@ -13,7 +13,7 @@ use crate::fixture::*;
 const FEW: u64 = 10;
 const MANY: u64 = 5_000;
 
-/// What one call of the store costs.
+/// The cost of one call of the store.
 #[derive(Debug, PartialEq, Eq)]
 struct Cost {
     statements: Vec<String>,
@@ -52,7 +52,7 @@ fn queue(n: u64) -> WorkItem {
 }
 
 #[test]
-fn a_message_to_a_started_instance_that_nobody_claimed_costs_the_same_in_a_long_mailbox() {
+fn a_message_to_an_unclaimed_instance_costs_the_same_in_a_long_mailbox() {
     for message in [event, queue] {
         let mut store = Store::in_memory();
         store.send(&start("order-1"));
@@ -71,7 +71,7 @@ fn a_start_behind_many_messages_is_found_at_once() {
 }
 
 #[test]
-fn a_message_to_an_instance_nobody_started_costs_the_same_in_a_long_mailbox() {
+fn a_message_to_an_unknown_instance_costs_the_same_in_a_long_mailbox() {
     for message in [event, queue] {
         assert_flat(&mut Store::in_memory(), message);
     }
@@ -120,8 +120,8 @@ fn a_message_to_a_running_instance_costs_the_same_in_a_long_mailbox() {
     }
 }
 
-/// 15.3: clients ask before every message whether the mailbox is full. Messages of others stand between those of the
-/// instance, so that their numbers do not tell how many there are.
+/// 15.3: clients ask before every message whether the mailbox is full. Messages of other instances lie between those of
+/// the instance, so that their numbers do not give the count.
 #[test]
 fn the_question_whether_a_mailbox_is_full_costs_the_same_in_a_long_mailbox() {
     let mut store = Store::in_memory();
@@ -139,7 +139,7 @@ fn the_question_whether_a_mailbox_is_full_costs_the_same_in_a_long_mailbox() {
     assert!(total <= 2 * 50 * all_at_first, "{total} steps in all, {all_at_first} for the first 100");
 }
 
-/// 15.3: the answer is exact all the same, whatever was consumed in between.
+/// 15.3: the answer stays exact while messages are consumed.
 #[test]
 fn a_mailbox_is_full_exactly_when_it_holds_as_many_messages() {
     let mut store = Store::in_memory();

@@ -1,5 +1,5 @@
-//! The SQLite store engine, driven directly: time and nonces are arguments, nothing waits. What every engine does is
-//! in `stories.rs`; here is what only this one has: files, connections, damage, statements.
+//! The SQLite store engine, driven directly: time and nonces are arguments, nothing waits. `stories.rs` tests the
+//! behaviour of every engine; these tests cover only this one: files, connections, damage, statements.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests are tests")]
 

@@ -1,4 +1,4 @@
-//! Large texts are kept apart from their rows, and nobody sees a difference but the disk.
+//! Large texts are stored apart from their rows, which changes only the disk, no answer.
 
 mod shared;
 
@@ -19,7 +19,7 @@ use crate::fixture::*;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A store in a file, and a look at its table of large texts.
+/// A store in a file, and a connection that reads its table of large texts.
 struct Beside {
     store: Store,
     path: PathBuf,
@@ -39,7 +39,7 @@ impl Beside {
     }
 }
 
-/// Moves the log into the database and leaves an empty file, so that it holds only what is written from now on.
+/// Moves the log into the database and leaves an empty file, so that the log holds only later writes.
 fn empty_log(path: &Path) {
     let conn = Connection::open(path).unwrap();
     let busy: bool = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).unwrap();
@@ -91,7 +91,7 @@ fn completed(instance: &str, id: u64) -> WorkItem {
     WorkItem::ActivityCompleted { instance: instance.to_owned(), execution_id: 1, id, result: large() }
 }
 
-/// Each queue hands out what was put into it, a snapshot shows it, and what is done with is gone.
+/// Each queue returns its texts unchanged, a snapshot shows them, and consumed ones are deleted.
 #[test]
 fn a_large_text_goes_through_both_queues_and_leaves_nothing() {
     let mut beside = Beside::new();
@@ -121,7 +121,7 @@ fn a_large_text_goes_through_both_queues_and_leaves_nothing() {
     assert_eq!(beside.payloads(), 0);
 }
 
-/// A claim, a renewal and an abandon leave the text where it is: what is written does not grow with it.
+/// A claim, a renewal and an abandon do not write the text: their writes do not grow with it.
 #[test]
 fn a_claim_does_not_write_the_text_again() {
     let mut beside = Beside::new();
@@ -140,7 +140,7 @@ fn a_claim_does_not_write_the_text_again() {
     assert!(!log.is_empty() && !log.windows(needle.len()).any(|window| window == needle));
 }
 
-/// The same text again is not kept a second time, whoever sends it.
+/// The same text is stored once, whichever instance sends it.
 #[test]
 fn a_repeated_large_message_or_activity_is_kept_once() {
     let mut beside = Beside::new();
@@ -151,7 +151,8 @@ fn a_repeated_large_message_or_activity_is_kept_once() {
     assert_eq!(beside.payloads(), 1);
 }
 
-/// A text goes with its row, by whatever way that goes: cancelled, deleted with its instance, dropped as a stray.
+/// A text is deleted with its row, however the row is deleted: cancelled, deleted with its instance, dropped as a
+/// stray.
 #[test]
 fn a_text_goes_with_its_row() {
     let mut beside = Beside::new();
@@ -177,7 +178,7 @@ fn a_text_goes_with_its_row() {
     assert_eq!(beside.payloads(), 0);
 }
 
-/// 16.10, 16.11: a dead letter has the whole text, and a retry hands it out again.
+/// 16.10, 16.11: a dead letter has the whole text, and a retry queues it again.
 #[test]
 fn a_large_dead_letter_is_kept_whole_and_can_be_retried() {
     let mut beside = Beside::new();
@@ -213,8 +214,8 @@ fn a_large_start_behind_another_message_finds_its_route() {
     assert_eq!(claim.messages, [raise("order-1", "1"), large_start("order-1")]);
 }
 
-/// Small texts cost no statement more than their row. A large one is stored, and its transaction looks for texts that are not
-/// used any more.
+/// Small texts cost no statement more than their row. A large one is stored, and its transaction searches for texts without
+/// references.
 #[test]
 fn only_a_large_text_costs_more_statements() {
     let mut store = Store::in_memory();

@@ -11,7 +11,7 @@ use semver::Version;
 
 use crate::fixture::*;
 
-/// The plan of a statement, as SQLite tells it.
+/// SQLite's plan of a statement.
 pub(crate) fn plan(conn: &Connection, sql: &str) -> Vec<String> {
     let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     // The parameters stay unbound: a plan does not depend on them.
@@ -65,7 +65,7 @@ fn every_statement_of_claims_and_commits_uses_an_index() {
     assert_eq!(expensive(&path, trace.statements()), Vec::<String>::new());
 }
 
-/// What explains an instance, and what shows the queues, never looks at all instances.
+/// Explaining an instance and showing the queues never read all instances.
 #[test]
 fn the_reads_that_explain_an_instance_use_an_index() {
     let directory = tempfile::tempdir().unwrap();
@@ -90,7 +90,7 @@ fn the_reads_that_explain_an_instance_use_an_index() {
     }
 }
 
-/// 23.3: an empty poll runs the same few statements, whatever is in the store, and counts nothing.
+/// 23.3: an empty poll runs the same few statements, on any content, and counts no rows.
 #[test]
 fn an_empty_poll_costs_the_same_in_a_full_store() {
     let mut empty = Store::in_memory();
@@ -115,7 +115,7 @@ fn an_empty_poll_costs_the_same_in_a_full_store() {
     assert_eq!(statements_of_a_poll(&mut full), expected);
 }
 
-/// Instances that a filter excludes cost one look at their route, not one each.
+/// Instances that a filter excludes cost one comparison of their route, not one each.
 #[test]
 fn filtered_instances_cost_nothing() {
     let mut store = Store::in_memory();
@@ -186,9 +186,9 @@ fn a_turn_keeps_its_number_of_statements() {
     assert_eq!(of_many - of_one, 2 * 1_000);
 }
 
-/// A claim that got all it asked for still says whether anything is left, so that nobody has to ask again.
+/// A claim that got all it asked for still returns whether ready items are left, so that no further query is needed.
 #[test]
-fn a_claim_says_whether_it_took_all() {
+fn a_claim_reports_whether_it_took_all() {
     let mut store = Store::in_memory();
     for n in 0..2 {
         store.send(&start(&format!("order-{n}")));
@@ -200,7 +200,7 @@ fn a_claim_says_whether_it_took_all() {
     assert_eq!(activities, [false, true, true]);
 }
 
-/// What may be poison and waits for a free slot is left, and the claim says so.
+/// Suspects that wait for a free slot are left, and the claim reports them.
 #[test]
 fn a_claim_that_stops_in_front_of_a_suspect_did_not_take_all() {
     let mut store = Store::in_memory();
@@ -214,7 +214,7 @@ fn a_claim_that_stops_in_front_of_a_suspect_did_not_take_all() {
 
 /// After every transaction the store asks when something is due next: one statement.
 #[test]
-fn a_look_ahead_is_one_statement() {
+fn the_next_due_time_is_one_statement() {
     let mut store = Store::in_memory();
     store.send(&start("order-1"));
     store.claim().unwrap();

@@ -11,7 +11,7 @@ fn open(path: &Path) -> Result<SqliteEngine, SqliteError> {
     SqliteEngine::open(&format!("sqlite:{}", path.display()), SqliteOptions::default())
 }
 
-/// Opens a file that must be refused; it stays as it is.
+/// Opens a file that must be refused and not changed.
 fn refused(path: &Path) -> SqliteError {
     let before = fs::read(path).unwrap();
     let error = open(path).unwrap_err();
@@ -49,7 +49,7 @@ fn another_programs_log_is_left_alone() {
     let path = directory.path().join("other.db");
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE invoice (id INTEGER)").unwrap();
-    // The copy is what a crash leaves: the table is only in the log.
+    // The copy is the state after a crash: the table is only in the log.
     let copy = directory.path().join("crashed.db");
     fs::copy(&path, &copy).unwrap();
     let log = directory.path().join("crashed.db-wal");
@@ -95,7 +95,7 @@ fn a_missing_file_is_made_only_if_the_url_allows_it() {
     SqliteEngine::open(&url, SqliteOptions::default()).unwrap();
 }
 
-/// Permissions do not bind the superuser, so for it there is nothing to see here.
+/// The superuser ignores permissions, so the test does nothing then.
 #[test]
 fn a_read_only_file_is_refused_with_advice() {
     let directory = tempfile::tempdir().unwrap();

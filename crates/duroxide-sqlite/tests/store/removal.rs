@@ -56,7 +56,7 @@ impl Counted {
         answer
     }
 
-    /// Removes the rows that a step has left; says what they were, and in how many steps.
+    /// Removes the rows that a step has left; returns their counts and the number of steps.
     fn finish(&mut self, mut unfinished: Unfinished) -> (DeleteInstanceResult, usize) {
         let (mut total, mut steps) = (DeleteInstanceResult::default(), 0);
         while let Some(task) = unfinished.rows {
@@ -101,9 +101,10 @@ fn delete(instance: &str) -> Op {
     Op::DeleteTree { instance: instance.to_owned(), force: true }
 }
 
-/// 19.1: the tree is gone with the first step; its id is free, and what is left does not touch its next holder.
+/// 19.1: the tree is deleted with the first step; its ids are free, and the remaining rows do not affect a new instance
+/// of that id.
 #[test]
-fn a_large_instance_is_gone_at_once_and_its_rows_go_in_steps() {
+fn a_large_instance_is_deleted_at_once_and_its_rows_in_steps() {
     let mut counted = Counted::new();
     append(&mut counted.store, "order-1", 1, MANY, 20);
     (0..MANY).for_each(|n| counted.store.send(&raise("order-1", &n.to_string())));
@@ -150,9 +151,9 @@ fn a_step_is_bounded_in_bytes() {
     assert_eq!(before, 0);
 }
 
-/// After a crash, or when the caller has gone, the store finishes by itself, with pauses.
+/// After a crash, or if the caller was dropped, the store finishes the removal in the background, with pauses.
 #[test]
-fn what_a_call_left_is_removed_later_by_whoever_runs() {
+fn rows_left_by_a_stopped_delete_are_removed_by_a_later_transaction() {
     let mut counted = Counted::new();
     append(&mut counted.store, "order-1", 1, MANY, 20);
     let (_, unfinished) = deleted(counted.step(&delete("order-1")));
@@ -269,7 +270,7 @@ fn a_prune_of_many_executions_goes_in_steps_and_never_takes_the_current_one() {
     assert_eq!(counted.store.engine.executions("order-1").unwrap(), [MANY - 1, MANY]);
 }
 
-/// 19.3: a pruned execution is gone as a whole, although its events go in steps.
+/// 19.3: no read finds any part of a pruned execution, although its events are removed in steps.
 #[test]
 fn a_large_execution_that_is_being_pruned_cannot_be_read() {
     let mut counted = Counted::new();

@@ -1,4 +1,4 @@
-//! Rows in the row cache are never older than what is stored.
+//! Rows in the row cache are never older than the stored ones.
 
 use duroxide_core::WorkItem;
 use duroxide_provider::{
@@ -103,7 +103,7 @@ fn a_cancelled_activity_is_lost_to_its_holder() {
 }
 
 #[test]
-fn what_was_rolled_back_is_not_kept() {
+fn rolled_back_rows_are_not_cached() {
     let mut store = Store::in_memory();
     store.send(&start("order-1"));
     store.engine.steps().begin(store.now).unwrap();
@@ -120,7 +120,7 @@ fn calls(parent: &str, child: &str) -> Round {
     Round { worker_items: Vec::new(), orchestrator_items: vec![start(child)], ..first_round(parent) }
 }
 
-/// The only turn of a child, which tells its parent.
+/// The only turn of a child, which sends its result to the parent.
 fn returns(child: &str, result: &WorkItem) -> Round {
     Round { worker_items: Vec::new(), orchestrator_items: vec![result.clone()], ..first_round(child) }
 }
@@ -143,9 +143,9 @@ fn claim_child_of(store: &mut Store, parent: &str, child: &str) -> String {
     claim.lock_token
 }
 
-/// What a child returns goes to its parent, which is known and not looked up.
+/// The result of a child goes to its parent, whose row number is known and not read.
 #[test]
-fn a_parent_that_is_kept_is_not_read_when_its_child_ends() {
+fn a_cached_parent_is_not_read_when_its_child_ends() {
     let mut store = Store::in_memory();
     let token = claim_child_of(&mut store, "order-1", "child-1");
     let trace = store.engine.trace_statements().unwrap();
@@ -158,7 +158,7 @@ fn a_parent_that_is_kept_is_not_read_when_its_child_ends() {
     assert_eq!((claim.instance.as_str(), claim.messages), ("order-1", vec![result_for("order-1")]));
 }
 
-/// What a child returns goes to the instance of that name, also if it is another than the one that started it.
+/// The result of a child goes to the instance of the parent's id, even if that is a newer one than the caller.
 #[test]
 fn a_parent_that_was_deleted_and_started_again_gets_the_result() {
     let mut store = Store::in_memory();
@@ -209,7 +209,7 @@ fn a_lock_holds_all_that_waited_and_nothing_that_comes_later() {
 /// Up to 256 waiting messages of an instance are kept in memory; one more, and they are read. Either way the turn gets all of
 /// them, in order and once.
 #[test]
-fn a_mailbox_at_the_bound_of_what_is_kept_and_beyond_is_claimed_whole() {
+fn a_mailbox_at_the_bound_of_the_cache_and_beyond_is_claimed_whole() {
     for messages in [255, 256, 257, 258, 600] {
         let mut store = Store::in_memory();
         with_waiting(&mut store, messages);
@@ -223,9 +223,9 @@ fn a_mailbox_at_the_bound_of_what_is_kept_and_beyond_is_claimed_whole() {
     }
 }
 
-/// What is kept of instances and activities is bounded; those beyond the bound are read, and lose nothing.
+/// The cache of instances and activities is bounded; rows beyond the bound are read, and lose nothing.
 #[test]
-fn instances_beyond_the_bound_of_what_is_kept_are_read() {
+fn instances_beyond_the_bound_of_the_cache_are_read() {
     const BEYOND: usize = 8_192 + 3;
     let mut store = Store::in_memory();
     store.engine.steps().begin(store.now).unwrap();
@@ -255,7 +255,7 @@ fn instances_beyond_the_bound_of_what_is_kept_are_read() {
     }
 }
 
-/// B1, I04: an attempt that a lock stood for is counted when the lock is lost, whoever takes it over.
+/// B1, I04: the attempt of a lock is counted when the lock is lost, whichever node takes it over.
 #[test]
 fn a_lost_lock_counts_for_all_that_it_held() {
     let (_directory, mut one, mut other) = two_processes();
@@ -294,7 +294,7 @@ fn a_lock_gives_back_all_that_it_held_and_nothing_else() {
     }
 }
 
-/// What becomes visible by its time stands behind what does not: a lock of the whole mailbox must not hold it.
+/// Messages with a due time come after those without: a lock of the whole mailbox must not include them.
 #[test]
 fn a_message_that_becomes_due_is_not_held_by_a_lock_before_it() {
     let mut store = Store::in_memory();

@@ -63,13 +63,13 @@ fn work_of_handlers_that_only_another_writer_has_met_is_claimed() {
     assert_eq!(first.claim().unwrap().instance, "order-2");
 }
 
-/// Who asks is told of the next write, by whomever, and not of others.
+/// A request is notified of the next write by any process, and only of that one.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_write_is_told_to_who_asked() {
+fn a_write_notifies_its_watchers() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
-    // A link to the file has no log beside it.
+    // A link to the file has no log next to it.
     let link = directory.path().join("link.db");
     let mut second = Store::file(&path);
     std::os::unix::fs::symlink(&path, &link).unwrap();
@@ -89,12 +89,12 @@ fn a_write_is_told_to_who_asked() {
 }
 
 #[test]
-fn a_store_in_memory_has_nobody_to_tell_of() {
+fn a_store_in_memory_watches_no_file() {
     let tell: TellOfWrite = Arc::new(|| ());
     assert!(!Store::in_memory().engine.tell_of_writes(&tell));
 }
 
-/// D9: only the commits of others count as a change, and a read then says what may be ready.
+/// D9: only commits of other connections count as a change, and a read then returns which queues may have ready items.
 #[test]
 fn a_change_by_another_writer_is_noticed_once() {
     let directory = tempfile::tempdir().unwrap();

@@ -35,7 +35,7 @@ fn all_at_once(max: usize) -> InstanceFetch {
     InstanceFetch { max, free_slots: max, ..one_instance() }
 }
 
-/// What is due together stands in line with one statement each, and is taken with four.
+/// Instances that are due together become ready with one statement each, and are claimed with four.
 ///
 /// These numbers are a guard: raise one only with a reason.
 #[test]
@@ -63,13 +63,13 @@ fn a_turn_of_a_timer_costs_a_fixed_number_of_statements() {
         let fired = event(&claim.instance, 3, EventKind::TimerFired { fire_at_ms: 1 });
         let round = Round { execution_id: 1, history_delta: vec![fired], ..Round::default() };
         store.commit(&claim.lock_token, round).unwrap();
-        // Begin, sequence twice, commit; and of the turn: consume, look for others, event, execution, instance. When to wake
-        // up is asked later, after the callers were answered.
+        // Begin, sequence twice, commit; and of the turn: consume, find other messages, event, execution, instance. The next
+        // due time is read later, after the callers were answered.
         assert_eq!(trace.statements().len(), 4 + 5, "{} {:#?}", names.len(), trace.statements());
     }
 }
 
-/// Those that are due first stand first in line; those due together in the order in which they came to be.
+/// Instances become ready by due time; those due together in the order of their rows.
 #[test]
 fn due_timers_are_claimed_in_the_order_of_their_times() {
     let mut store = Store::in_memory();
@@ -80,7 +80,7 @@ fn due_timers_are_claimed_in_the_order_of_their_times() {
     assert_eq!(order, names);
 }
 
-/// A lease that ended is looked at closely: the instance stands in line as one that may be poison.
+/// An instance whose lease ended goes through `decide`: it becomes ready as a suspect.
 #[test]
 fn an_ended_lease_is_no_plain_timer() {
     let mut store = Store::in_memory();

@@ -46,8 +46,8 @@ const WHOLE: &str = "UPDATE instance SET batch = -7, batch_due_at = -1, batch_se
 
 /// The last schema that wrote such rows. In the file of a later one they are as its migrations have changed them.
 const BATCHES: usize = 9;
-/// The same rows as every schema from 10 on writes them: the lock names its messages by the time of the claim and the highest number,
-/// and their attempt is counted when it ends.
+/// Like `MARKED`, as every schema from 10 on writes the rows: the lock names its messages by the time of the claim and
+/// the highest number, and their attempt is counted when it ends.
 const VISIBLE: &str = "
     INSERT INTO route (id, name, version) VALUES (1, 'Pay', '1.0.0');
     INSERT INTO instance (id, instance_id, known, name, version, status, created_at, updated_at, route, wake_at,
@@ -112,7 +112,7 @@ fn each_schema_and_lock(mut check: impl FnMut(Store, usize)) {
     }
 }
 
-/// Tables with their columns, and everything else with its definition, whatever the order and the comments.
+/// Tables with their columns, and everything else with its definition, without order and comments.
 fn schema(path: &Path) -> BTreeSet<String> {
     let conn = Connection::open(path).unwrap();
     let mut parts = BTreeSet::new();
@@ -128,7 +128,8 @@ fn schema(path: &Path) -> BTreeSet<String> {
     parts
 }
 
-/// A new migration makes an earlier schema of the one before it, whose file has to be among those that are opened here.
+/// A new migration makes an earlier schema of the one before it, whose file has to be among the files that are opened
+/// here.
 #[test]
 fn every_schema_but_the_current_one_is_opened_here() {
     let directory = tempfile::tempdir().unwrap();
@@ -149,7 +150,7 @@ fn an_upgraded_store_has_the_tables_of_a_new_one() {
     assert_eq!(schema(&old), schema(&new));
 }
 
-/// The holder of the lock commits after the upgrade: exactly the messages that it held are gone.
+/// The holder of the lock commits after the upgrade: exactly the messages that it held are deleted.
 #[test]
 fn a_claim_made_before_the_upgrade_is_committed_after_it() {
     each_schema_and_lock(|mut store, taken| {
@@ -163,7 +164,7 @@ fn a_claim_made_before_the_upgrade_is_committed_after_it() {
     });
 }
 
-/// The holder of the lock is gone: its attempt counts, and everything is claimed again.
+/// The holder of the lock is dead: its attempt counts, and all messages are claimed again.
 #[test]
 fn a_claim_that_was_lost_over_the_upgrade_counts() {
     each_schema_and_lock(|mut store, _| {
@@ -186,7 +187,7 @@ fn a_claim_made_before_the_upgrade_is_abandoned_after_it() {
     });
 }
 
-/// A large text that was kept under the number of its row is handed out whole, and goes with its row.
+/// A large text that was kept under the number of its row is returned whole, and deleted with its row.
 #[test]
 fn large_texts_of_queued_rows_outlive_the_upgrade() {
     let large = "large \"text\" ".repeat(1000);

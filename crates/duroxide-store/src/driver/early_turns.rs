@@ -28,7 +28,7 @@ pub(super) struct OpenTransaction<'a> {
 
 struct State<'a> {
     machine: &'a mut Machine,
-    /// The tokens of claims whose rounds have not come.
+    /// The tokens of claims whose rounds have not arrived.
     awaited: HashSet<String>,
     result: EarlyRounds,
 }
@@ -83,7 +83,7 @@ impl EarlyTurns for OpenTransaction<'_> {
 }
 
 impl State<'_> {
-    /// Hands claims over to the fetches that wait for them; the others stay in `claims`.
+    /// Delivers claims to the fetches that wait for them; the others stay in `claims`.
     fn hand_over(
         &mut self,
         claims: &mut Vec<EarlyClaims>,

@@ -33,7 +33,7 @@ impl LeaseAllowance {
     }
 
     /// The extension of this lease. A lease that is long compared with the transactions keeps the requested length, so that
-    /// others can rely on its end.
+    /// other nodes can rely on its end.
     pub(super) fn beside(self, lease: Duration) -> Option<Duration> {
         Some(self.0).filter(|time| *time > lease / PART_MAX)
     }

@@ -103,8 +103,8 @@ impl StoreDriver {
         }
     }
 
-    /// Refuses the messages of clients while a damaged store hands out no instances, because no turn would ever see them.
-    /// Returns the other jobs.
+    /// Refuses the messages of clients while no instance of a damaged store can be claimed, because no turn would ever
+    /// get them. Returns the other jobs.
     fn refuse_messages(&mut self, jobs: Vec<Job>, now: Timestamp) -> Vec<Job> {
         let Some(damage) = self.machine.instances.damage(now) else { return jobs };
         let message = format!("the store takes no messages, because it cannot hand out instances: {damage}");
@@ -216,8 +216,9 @@ impl StoreDriver {
         self.machine.lost(failure, later, now);
     }
 
-    /// Carries out operations in one commit. With `serves`, also promotes due rows and serves the waiting fetches, whose turns may
-    /// run early. Returns the result, and the rounds of early turns; the answers of these are the last ones of the result.
+    /// Carries out operations in one commit. With `serves`, also promotes due rows and serves the waiting fetches, whose
+    /// turns may run early. Returns the result, and the rounds of early turns; the answers of these are the last ones of the
+    /// result.
     fn run_batch(
         &mut self,
         jobs: &[Job],

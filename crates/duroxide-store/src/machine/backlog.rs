@@ -9,7 +9,7 @@ use crate::{
 
 /// A step of management waits for at most this many transactions of other operations, so that a delete makes progress in a
 /// busy store.
-const PASSED_OVER_MAX: usize = 16;
+const MANAGEMENT_WAIT_MAX: usize = 16;
 
 /// Operations that wait, in four classes, each in order of arrival.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Backlog {
     enqueue_bytes: usize,
     management: VecDeque<Job>,
     /// Transactions since a step of management has been waiting.
-    passed_over: usize,
+    waiting_transactions: usize,
 }
 
 /// The operations and bytes that a transaction still has room for.
@@ -61,10 +61,10 @@ impl Backlog {
     /// of their own.
     pub(crate) fn take_batch(&mut self, options: &StoreOptions) -> Vec<Job> {
         if self.is_turn_of_management() {
-            self.passed_over = 0;
+            self.waiting_transactions = 0;
             return self.management.pop_front().into_iter().collect();
         }
-        self.passed_over += usize::from(!self.management.is_empty());
+        self.waiting_transactions += usize::from(!self.management.is_empty());
         let kept = Budget {
             ops: self.enqueues.len().min(options.batch_ops_max / 4),
             bytes: self.enqueue_bytes.min(options.batch_bytes_max / 4),
@@ -86,7 +86,7 @@ impl Backlog {
 
     fn is_turn_of_management(&self) -> bool {
         !self.management.is_empty()
-            && (self.len_without_management() == 0 || self.passed_over >= PASSED_OVER_MAX)
+            && (self.len_without_management() == 0 || self.waiting_transactions >= MANAGEMENT_WAIT_MAX)
     }
 
     /// Takes all operations.
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(names(&batch), ["c0", "c1", "c2", "c3", "c4", "c5", "e0", "e1"]);
     }
 
-    /// The same in bytes: 250 of 1,000 are kept for enqueues, however many more wait.
+    /// In bytes: 250 of 1,000 are reserved for enqueues, however many other operations wait.
     #[test]
     fn a_quarter_of_the_bytes_of_a_batch_belongs_to_clients() {
         let completed = |token: &str| {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_do_not_need_is_used_by_others() {
+    fn room_that_clients_do_not_need_is_used_by_others() {
         let mut backlog = Backlog::default();
         for n in 0..20 {
             backlog.push(commit(&format!("c{n}")));
@@ -222,7 +222,7 @@ mod tests {
             [job] => job.class() == JobClass::Management,
             _ => false,
         };
-        for n in 0..PASSED_OVER_MAX {
+        for n in 0..MANAGEMENT_WAIT_MAX {
             backlog.push(commit(&format!("c{n}")));
             backlog.push(enqueue("e", 1));
             assert_eq!(names(&backlog.take_batch(&options)), [format!("c{n}").as_str(), "e"]);

@@ -36,7 +36,7 @@ impl ChangePolling {
         self.at
     }
 
-    /// Polls as soon as possible: a caller must not miss what another process did just before.
+    /// Polls as soon as possible: a caller must see the writes that another process committed just before.
     pub(super) fn poll_soon(&mut self) {
         self.at = Timestamp::ZERO;
     }
@@ -64,7 +64,7 @@ impl ChangePolling {
         }
     }
 
-    /// A poll was made. `notifies` says that the engine notifies of writes.
+    /// A poll was made. With `notifies` the engine notifies of writes.
     pub(super) fn polled(&mut self, changed: bool, notifies: bool, now: Timestamp, options: &StoreOptions) {
         let quiet_pause = options.check_interval.saturating_mul(QUIET_FACTOR);
         let follow_up = self.follow_up.take().filter(|pause| *pause < quiet_pause);

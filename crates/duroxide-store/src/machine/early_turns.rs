@@ -1,7 +1,7 @@
 //! Decides whether turns run before the transaction of their claims is committed, and how long it waits for their rounds.
 //!
-//! A round that comes in time saves a commit. For a late round all callers of the transaction have waited in vain, so after a
-//! transaction whose rounds were all late the next ones do not wait.
+//! A round that comes in time saves a commit. For a late round all callers of the transaction have waited for nothing, so
+//! after a transaction whose rounds were all late the next ones do not wait.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) struct EarlyTurnsPolicy {
     commit: Duration,
     /// How many more transactions do not wait.
     skips: u32,
-    /// How many transactions do not wait after the next one that waits in vain.
+    /// How many transactions do not wait after the next one that waits for nothing.
     next_skips: u32,
 }
 

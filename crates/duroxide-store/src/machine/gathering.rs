@@ -1,9 +1,9 @@
 //! Waits a moment for results that are on their way.
 //!
-//! The results of the items that a commit hands out come in one after the other. If the first result were committed at once,
-//! all others would wait for the disk behind it. So the store waits for a part of the results while they keep coming, and
-//! never longer than half the duration of the last commit: a lone caller is not delayed, and each of many callers gains more
-//! by the saved commit than the wait costs. Waiting for all results would leave disk and processor idle in turn.
+//! The results of the items that a commit claims arrive one after the other. If the first result were committed at once, all
+//! others would wait for the disk behind it. So the store waits for a part of the results while they keep coming, and never
+//! longer than half the duration of the last commit: a lone caller is not delayed, and each of many callers gains more by
+//! the saved commit than the wait costs. Waiting for all results would leave disk and processor idle in turn.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const FETCH_COMMIT_MIN: Duration = Duration::from_millis(2);
 /// The results that are expected after the last commit.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
-    /// Claims that were handed out and are likely to come back soon.
+    /// Claims whose results are likely to arrive soon.
     expected: usize,
     /// When to stop waiting for them.
     until: Timestamp,
@@ -35,7 +35,7 @@ pub(crate) struct Gathering {
 }
 
 impl Gathering {
-    /// A commit of this many operations that ended `now` and took this long handed out claims.
+    /// A commit of this many operations, which ended `now` and took this long, delivered claims.
     pub(crate) fn expect_results(
         &mut self,
         operations: usize,
@@ -56,8 +56,8 @@ impl Gathering {
         self.arrived_at = now;
     }
 
-    /// Until when to wait for more than the `waiting` operations; `None` to commit now. `lacks_fetch`: a fetch was answered whose
-    /// caller is about to make the next one. Without that fetch, work that the operations make ready would need another
+    /// Until when to wait for more operations than the `waiting` ones; `None` to commit now. `lacks_fetch`: the caller of an
+    /// answered fetch is about to make the next one. Without that fetch, work that the operations make ready would need another
     /// transaction, or go to another process.
     pub(super) fn goes_on_until(
         &self,
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_come_back_within_a_few_commits_is_not_waited_for() {
+    fn callers_that_stay_away_for_a_few_commits_are_not_waited_for() {
         let mut gathering = after_commit(100, MS);
         for expected in [50, 25, 12] {
             gathering.expect_results(0, 0, MS, at(0));

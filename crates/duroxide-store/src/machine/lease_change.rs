@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_clock_is_ahead_by_moves_leases() {
+    fn leases_move_by_the_lead_of_the_clock_only() {
         use ClockStep::{Back, Forward};
         assert_eq!(after(&[Forward(HOUR)]), HOUR);
         assert_eq!(after(&[Forward(HOUR), Forward(HOUR)]), 2 * HOUR);

@@ -1,4 +1,4 @@
-//! What concerns the waiting fetches of both queues.
+//! Operations on the waiting fetches of both queues.
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{Readies, StoreFailure};
@@ -12,7 +12,7 @@ impl Machine {
         self.activities.ask_demands();
     }
 
-    /// Answers the fetches whose time is up.
+    /// Answers the fetches whose deadline has passed.
     pub(crate) fn expire(&mut self, now: Timestamp) {
         self.instances.expire(now);
         self.activities.expire(now);

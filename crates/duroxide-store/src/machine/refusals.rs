@@ -83,7 +83,7 @@ impl<F: QueueFetch> Refusals<F> {
         }
     }
 
-    /// Why nothing is handed out from this queue, if a fetch failed recently.
+    /// Why no item of this queue is claimed, if a fetch failed recently.
     pub(super) fn damage(&self, now: Timestamp) -> Option<&StoreFailure> {
         let (seen, failure) = self.damage.as_ref()?;
         (now.saturating_since(*seen) < KNOWN_FOR).then_some(failure)

@@ -20,7 +20,7 @@ fn at(millis: u64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-/// A machine that knows that nothing is due.
+/// A machine without due rows.
 fn idle_machine() -> Machine {
     let mut machine = Machine::new(StoreOptions { shared: false, ..StoreOptions::default() });
     assert_eq!(machine.next_step(at(0)), Step::AskNextWake);
@@ -83,7 +83,7 @@ impl Changing {
 struct Empty {
     /// How many claims were made.
     claims: usize,
-    /// Whether it says that nothing is left.
+    /// Whether it reports that no ready item is left.
     took_all: bool,
 }
 
@@ -170,7 +170,7 @@ fn an_operation_is_taken_at_once() {
     assert_eq!(machine.next_step(at(0)), Step::AskNextWake);
 }
 
-/// What a commit handed out comes back bit by bit: the first result waits for some others, and not for long.
+/// The results of claims of one commit arrive one by one: the first result waits for some others, and not for long.
 #[test]
 fn the_first_result_after_many_claims_waits_for_others() {
     let mut machine = idle_machine();
@@ -187,7 +187,7 @@ fn the_first_result_after_many_claims_waits_for_others() {
     assert_eq!(machine.next_step(at(12)), Step::Transact, "enough have come");
 }
 
-/// Without it, what the operations make ready would need another transaction, or go to another process.
+/// Without it, items that the operations make ready would need another transaction, or go to another process.
 #[test]
 fn operations_wait_for_the_fetch_that_a_dispatch_loop_is_about_to_make() {
     let mut machine = idle_machine();
@@ -221,9 +221,9 @@ fn a_fetch_is_tried_once_then_waits_for_its_deadline() {
     assert_eq!(machine.next_step(at(500)), Step::Sleep(None));
 }
 
-/// Even a fetch whose time is up is tried before it is answered with nothing.
+/// Even a fetch whose deadline has passed is tried before it is answered without items.
 #[test]
-fn nobody_leaves_before_the_store_was_asked() {
+fn no_fetch_is_answered_before_the_store_was_asked() {
     let mut machine = idle_machine();
     let _reply = fetch(&mut machine, request(1, 1), at(0));
     assert_eq!(machine.next_step(at(10)), Step::Transact);
@@ -240,9 +240,9 @@ fn one_claim_in_vain_speaks_for_all_fetches_with_the_same_filter() {
     assert_eq!(machine.next_step(at(1)), Step::Transact);
 }
 
-/// A fetch without free slots stops at rows that were attempted before; others may take them.
+/// A fetch without free slots stops at rows that were attempted before; other fetches may take them.
 #[test]
-fn a_fetch_that_was_held_up_by_its_slots_speaks_only_for_itself() {
+fn a_fetch_without_free_slots_decides_only_for_itself() {
     let mut machine = idle_machine();
     let _ahead = fetch(&mut machine, request(4, 0), at(500));
     let _free = fetch(&mut machine, request(4, 4), at(500));
@@ -261,7 +261,7 @@ fn a_fetch_whose_caller_has_gone_away_is_forgotten() {
 
 /// The caller may go away between the decision to run a transaction and the claim for it.
 #[test]
-fn nothing_is_claimed_for_a_caller_who_has_gone_away() {
+fn nothing_is_claimed_for_a_dropped_fetch() {
     let mut machine = idle_machine();
     drop(fetch(&mut machine, request(1, 1), at(500)));
     assert_eq!(transact_in_vain(&mut machine, true), 0);
@@ -303,7 +303,7 @@ fn a_lost_store_refuses_work_until_it_is_reopened() {
 }
 
 #[test]
-fn a_closed_machine_does_what_nobody_waits_for_and_stops() {
+fn a_closed_machine_carries_out_unattended_operations_and_stops() {
     let mut machine = idle_machine();
     machine.accept(ack());
     let mut reply = fetch(&mut machine, request(1, 1), at(500));
@@ -325,7 +325,7 @@ fn a_shared_store_is_looked_at_only_while_someone_waits() {
     assert_eq!(machine.next_step(at(0)), Step::Sleep(Some(at(50))));
 }
 
-/// D11: leases are looked at at once, not when something else is to be done.
+/// D11: leases are checked at once, not with the next transaction.
 #[test]
 fn a_clock_that_was_set_wants_a_transaction_of_its_own() {
     let mut machine = idle_machine();
@@ -340,8 +340,8 @@ fn a_clock_that_was_set_wants_a_transaction_of_its_own() {
     assert_eq!(machine.next_step(at(31_000)), Step::Sleep(None));
 }
 
-/// A fetch without free slots may have been held up by them, unless the engine says that nothing is left: that saves the
-/// next fetch its transaction.
+/// A fetch without free slots may have been held up by them, unless the engine reports that nothing is left: then the
+/// next fetch needs no transaction.
 #[test]
 fn a_fetch_after_one_that_left_nothing_asks_nothing() {
     for was_all in [false, true] {
@@ -353,7 +353,7 @@ fn a_fetch_after_one_that_left_nothing_asks_nothing() {
     }
 }
 
-/// A fetch that does not wait gets what operations make ready that were handed in before it, and what is due.
+/// A fetch that does not wait gets due items, and items made ready by operations that were submitted before it.
 #[test]
 fn a_fetch_does_not_expire_before_what_came_before_it() {
     let mut machine = idle_machine();
@@ -402,7 +402,7 @@ fn a_fetch_that_wants_nothing_by_now_waits_without_asking_the_store() {
     assert_eq!(transact_in_vain(&mut machine, false), 1);
 }
 
-/// What was attempted before is left where it is by a fetch that only prefetches.
+/// A fetch that only prefetches leaves items with earlier attempts.
 #[test]
 fn a_slot_that_became_free_makes_a_fetch_ask_the_store_again() {
     let mut machine = idle_machine();

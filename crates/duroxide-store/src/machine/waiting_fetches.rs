@@ -78,7 +78,7 @@ pub(crate) struct FetchNumbers {
     /// In the order of the batch.
     asked: Vec<u64>,
     /// The fetches that are left out of the batch, and get nothing.
-    in_vain: Vec<u64>,
+    skipped: Vec<u64>,
 }
 
 /// The claims of a committed transaction for the fetches of one queue.
@@ -102,8 +102,8 @@ impl FetchNumbers {
         claims: Vec<Option<Claimed<F::Claim>>>,
         readied: bool,
     ) -> Served<F> {
-        let in_vain = self.in_vain.into_iter().map(|number| (number, Some(Claimed::default())));
-        Served { claims: self.asked.into_iter().zip(claims).chain(in_vain).collect(), readied }
+        let skipped = self.skipped.into_iter().map(|number| (number, Some(Claimed::default())));
+        Served { claims: self.asked.into_iter().zip(claims).chain(skipped).collect(), readied }
     }
 }
 
@@ -121,8 +121,7 @@ impl<F: QueueFetch> Default for WaitingFetches<F> {
 }
 
 impl<F: QueueFetch> WaitingFetches<F> {
-    /// Adds a fetch. `behind_ops` says that operations wait that were submitted before the fetch and may make items ready for
-    /// it.
+    /// Adds a fetch. With `behind_ops`, operations wait that were submitted before the fetch and may make items ready for it.
     pub(crate) fn push(&mut self, fetch: SubmittedFetch<F>, behind_ops: bool) {
         let SubmittedFetch { request, deadline, reply } = fetch;
         let number = self.next_number;
@@ -132,7 +131,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
         self.waiting.push_back(Waiting { request, deadline, reply, number, tried: false, behind_ops });
     }
 
-    /// This fetch is answered. A dispatch loop makes the next one at once; others may never.
+    /// This fetch is answered. A dispatch loop makes the next one at once; other callers may not.
     pub(super) fn await_fetch_after(&mut self, answered: &F) {
         self.awaits_next_fetch |= answered.demand().is_some();
     }
@@ -170,7 +169,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
         self.waiting.iter().map(|fetch| fetch.deadline).chain(self.refusals.next()).min()
     }
 
-    /// Answers fetches whose deadline has passed with nothing, and drops those whose caller has gone away.
+    /// Answers fetches whose deadline has passed without items, and drops those whose caller was dropped.
     pub(crate) fn expire(&mut self, now: Timestamp) {
         self.refusals.tell(now);
         for fetch in std::mem::take(&mut self.waiting) {
@@ -223,7 +222,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
         }
     }
 
-    /// Why nothing is handed out from this queue: fetches fail permanently, and no waiting fetch will try again.
+    /// Why no item of this queue is claimed: fetches fail permanently, and no waiting fetch will try again.
     pub(crate) fn damage(&self, now: Timestamp) -> Option<&StoreFailure> {
         self.refusals.damage(now).filter(|_| !self.wants_claim())
     }
@@ -234,7 +233,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
     }
 
     /// All fetches whose caller waits, oldest first. `longer_by` extends their leases while transactions are slow, `prospect`
-    /// says which fetches can get something.
+    /// selects the fetches that can get an item.
     pub(crate) fn requests(
         &self,
         longer_by: impl Fn(Duration) -> Option<Duration>,
@@ -242,13 +241,13 @@ impl<F: QueueFetch> WaitingFetches<F> {
     ) -> (Vec<Asked<F>>, FetchNumbers) {
         // A first push would reserve room for four: of activities, more than the allocator's per-thread cache serves.
         let mut fetches = Vec::with_capacity(self.waiting.len());
-        let mut numbers = FetchNumbers { asked: Vec::with_capacity(self.waiting.len()), in_vain: Vec::new() };
+        let mut numbers = FetchNumbers { asked: Vec::with_capacity(self.waiting.len()), skipped: Vec::new() };
         let asks = |fetch: &&Waiting<F>| fetch.request.wanted().max > 0 && !fetch.is_abandoned();
         for fetch in self.waiting.iter().filter(asks) {
             match prospect(&fetch.request) {
                 Prospect::Some => {}
                 Prospect::None => {
-                    numbers.in_vain.push(fetch.number);
+                    numbers.skipped.push(fetch.number);
                     continue;
                 }
                 Prospect::Later => continue,
@@ -285,7 +284,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
                 && let Some(fetch) = self.waiting.remove(place)
             {
                 self.await_fetch_after(&fetch.request);
-                // If the caller has gone away meanwhile, the delivery is dropped unread and releases its claims.
+                // If the caller was dropped meanwhile, the delivery is dropped unread and releases its claims.
                 let _ = fetch.reply.send(Ok(delivery(claimed.items)));
             }
             if claimed.took_all {
@@ -342,7 +341,7 @@ impl<F: QueueFetch> Waiting<F> {
         self.is_abandoned() || (self.deadline <= now && !self.wants_claim(exhausted))
     }
 
-    /// Whether the caller has gone away.
+    /// Whether the caller was dropped.
     fn is_abandoned(&self) -> bool {
         self.reply.is_closed()
     }

@@ -30,7 +30,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_page_had_is_refused_for_good() {
+    fn a_malformed_cursor_is_a_permanent_error() {
         for cursor in
             ["", "7", "row-", "row--7", "row-+7", "row-07", "row-7 ", "row-x", "row-18446744073709551616"]
         {

@@ -14,7 +14,7 @@ pub(crate) struct HistoryOf<'a> {
     pub(crate) execution_id: u64,
 }
 
-/// The events before the first that cannot be decoded, and what is wrong with that one.
+/// The events before the first that cannot be decoded, and the error of that one.
 pub(crate) fn decode_events(rows: &[EventRow], of: HistoryOf<'_>) -> (Vec<Event>, Option<String>) {
     let mut events = Vec::with_capacity(rows.len());
     for (position, row) in rows.iter().enumerate() {
@@ -38,7 +38,7 @@ pub(crate) fn decode_history(
     }
 }
 
-/// A loaded execution; what cannot be decoded is reported in it.
+/// A loaded execution; it reports undecodable events.
 pub(crate) fn decode_execution(stored: StoredExecution, of: HistoryOf<'_>) -> LoadedExecution {
     let (history, history_error) = decode_events(&stored.events, of);
     LoadedExecution { history, history_error, kv_snapshot: stored.kv.into_iter().collect() }
@@ -75,8 +75,8 @@ pub(crate) fn descriptor_of(first: Event) -> Option<OrchestrationDescriptor> {
     Some(OrchestrationDescriptor { name, version, parent_instance, parent_id })
 }
 
-/// Whether an existing instance is the one that a start asks for, by name and input. The version is not compared, because a
-/// start without a version is recorded with the version that a node chose; nor is the trace, which differs in each call.
+/// Whether an existing instance has the name and the input of a start. The version is not compared, because a start without
+/// a version is recorded with the version that a node chose; nor is the trace, which differs in each call.
 pub(crate) fn compare_starts(asked: &WorkItem, found: &StoredStart) -> StartOutcome {
     let WorkItem::StartOrchestration { orchestration: asked_name, input: asked_input, .. } = asked else {
         return StartOutcome::FoundUnknown;
@@ -124,7 +124,7 @@ pub(crate) fn stamped_version(data: &str) -> String {
     serde_json::from_str::<Stamp>(data).map_or_else(|_| "unknown".to_owned(), |stamp| stamp.duroxide_version)
 }
 
-/// An event as it is stored, with its kind if the text names one.
+/// A stored event, with its kind if the text names one.
 pub(crate) fn raw_event(row: EventRow) -> RawEvent {
     #[derive(Deserialize)]
     struct Kind {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_events_tell_their_kind_if_they_can() {
+    fn raw_events_have_their_kind_if_it_can_be_read() {
         assert_eq!(raw_event(row(2, r#"{"type":"FromTheFuture"}"#)).event_type, "FromTheFuture");
         assert_eq!(raw_event(row(2, "nonsense")).event_type, "");
         assert_eq!(stamped_version(&timer_row(1).data), "0.5.0");

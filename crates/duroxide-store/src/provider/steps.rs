@@ -33,7 +33,7 @@ impl Progress {
         self.deleted.queue_messages_deleted += step.queue_messages_deleted;
     }
 
-    /// Adds what a prune has removed; returns how many instances it has finished.
+    /// Adds the counts of a prune step; returns how many instances it has finished.
     fn add_pruned(&mut self, step: &PruneResult) -> u64 {
         self.deleted.executions_deleted += step.executions_deleted;
         self.deleted.events_deleted += step.events_deleted;
@@ -49,7 +49,8 @@ impl Progress {
 }
 
 impl StoreProvider {
-    /// Deletes the instances that the operation names. They are gone after the first step; the other steps remove their rows.
+    /// Deletes the instances that the operation names. No read finds them after the first step; the other steps remove their
+    /// rows.
     pub(super) async fn delete_in_steps(
         &self,
         operation: &'static str,
@@ -59,7 +60,7 @@ impl StoreProvider {
         let (step, unfinished) = deleted(self.submitter.apply(operation, Ok(op)).await?);
         progress.add(&step);
         if let Err(error) = self.remove_rows(unfinished.rows, 0, &mut progress).await {
-            // The instances are gone all the same, and the store removes their rows later.
+            // The instances are deleted nevertheless, and the store removes their rows later.
             log::removal_stopped(operation, &error);
         }
         Ok(progress.deleted)

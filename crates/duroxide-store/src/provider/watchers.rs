@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told_once_to_each_who_watches() {
+    fn each_watch_gets_an_end_once() {
         let watchers = Arc::new(Watchers::default());
         let (mut one, mut other) = (watchers.watch("a"), watchers.watch("a"));
         assert_eq!(one.told(), None);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_copied_for_an_instance_that_nobody_watches() {
+    fn nothing_is_copied_for_an_unwatched_instance() {
         let watchers = Arc::new(Watchers::default());
         let _watch = watchers.watch("a");
         watchers.tell_end("b", || panic!("nobody watches it"));
@@ -244,7 +244,7 @@ mod tests {
 
     /// After it, the instance may be another of the same id, or none.
     #[test]
-    fn a_later_change_makes_what_was_told_void() {
+    fn a_later_change_replaces_an_unread_status() {
         let watchers = Arc::new(Watchers::default());
         let mut watch = watchers.watch("a");
         for tell in [|watchers: &Watchers| watchers.tell("a"), Watchers::tell_all] {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_begun_here_is_known_not_to_have_ended_until_it_may_have() {
+    fn an_instance_begun_here_counts_as_running_until_a_foreign_change() {
         let may_have_ended: [fn(&Watchers); 4] = [
             |watchers| watchers.tell_end("a", || ended("half")),
             |watchers| watchers.tell("a"),

@@ -14,9 +14,9 @@ pub(crate) type ReadResult<T> = oneshot::Receiver<Result<T, StoreFailure>>;
 
 /// A kind of read that one call makes for many callers.
 pub(crate) trait Subject {
-    /// Names what a caller asks for.
+    /// Identifies the value that a caller reads.
     type Key;
-    /// What a caller gets.
+    /// The value that a caller reads.
     type Value;
     /// How many callers share a read.
     const CALLERS_MAX: usize;
@@ -91,7 +91,7 @@ impl<S: Subject> SharedRead<S> {
     }
 
     pub(super) fn run(mut self, reader: &mut dyn StoreReader) {
-        // A caller that has gone away needs no answer.
+        // A dropped caller needs no answer.
         self.callers.retain(|caller| !caller.reply.is_closed());
         if self.callers.is_empty() {
             return;

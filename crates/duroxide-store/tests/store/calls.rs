@@ -1,4 +1,4 @@
-//! The provider calls themselves: what is decoded, what is refused, what is told.
+//! The provider calls themselves: decoding, refusals, notifications.
 
 use std::{pin::pin, time::Duration};
 
@@ -15,10 +15,10 @@ fn run_first_round(f: &mut Fixture, instance: &str, more: Vec<Event>) {
     complete(&mut f.store, f.provider.commit_round(&claim.lock_token, round)).unwrap();
 }
 
-/// S3.35 to S3.37, S3.T41: the claim is made and counted, the events before the bad one are there, the text names
+/// S3.35 to S3.37, S3.T41: the claim is made and counted, the events before the bad one are returned, the text names
 /// position, instance and execution.
 #[test]
-fn a_fetch_of_corrupt_history_returns_what_can_be_read_and_says_what_cannot() {
+fn a_fetch_of_corrupt_history_returns_the_readable_events_and_the_error() {
     let mut f = fixture();
     run_first_round(&mut f, "a", vec![event("a", 2, EventKind::TimerCreated { fire_at_ms: 1 })]);
     f.plan.corrupt_second_event_of("a");
@@ -32,8 +32,8 @@ fn a_fetch_of_corrupt_history_returns_what_can_be_read_and_says_what_cannot() {
     assert!(error.contains("instance a") && error.contains("execution 1"), "{error}");
 }
 
-/// C9, S3.35: rows that cannot even be read are told like events that cannot be decoded, so that attempts count and the
-/// instance ends as poison. What may be readable later is given back uncounted.
+/// C9, S3.35: unreadable rows are reported like undecodable events, so that attempts count and the instance ends as
+/// poison. Rows that may be readable later are given back uncounted.
 #[test]
 fn a_plain_fetch_of_an_unreadable_history_counts_its_attempts() {
     let mut f = fixture();
@@ -117,7 +117,7 @@ fn unknown_instances_and_executions_are_named_in_the_error() {
 }
 
 #[test]
-fn a_custom_status_is_told_only_if_it_is_newer() {
+fn a_watch_reports_only_a_newer_custom_status() {
     let mut f = fixture();
     let status = EventKind::CustomStatusUpdated { status: Some("half".to_owned()) };
     run_first_round(&mut f, "a", vec![event("a", 2, status)]);
@@ -150,7 +150,7 @@ fn a_plain_ack_is_a_round() {
 // ---- watching -----------------------------------------------------------------------------------------------
 
 #[test]
-fn a_new_status_is_told_to_those_who_watch_its_instance() {
+fn a_new_status_notifies_the_watches_of_its_instance() {
     let mut f = fixture();
     let claim = claim_new(&mut f, "a");
     let Fixture { provider, mut store, .. } = f;
@@ -165,7 +165,7 @@ fn a_new_status_is_told_to_those_who_watch_its_instance() {
     assert!(poll(&mut b).is_pending());
 }
 
-/// A new instance whose first and last round this is.
+/// The only round of a new instance.
 fn only_round(instance: &str, status: Option<&str>) -> Round {
     let mut round = first_round(instance);
     round.worker_items.clear();
@@ -177,9 +177,9 @@ fn only_round(instance: &str, status: Option<&str>) -> Round {
     round
 }
 
-/// 20.2: who waits for an end hears with it all that a read would say.
+/// 20.2: a watcher gets the end with all values that a read would return.
 #[test]
-fn an_end_is_told_as_a_read_shows_it() {
+fn a_reported_end_equals_the_status_that_a_read_returns() {
     for status in [None, Some("all picked")] {
         let mut f = fixture();
         let claim = claim_new(&mut f, "a");
@@ -195,9 +195,9 @@ fn an_end_is_told_as_a_read_shows_it() {
     }
 }
 
-/// 20.2: what is told is committed. A round that the store refused, or nobody knows of, tells nothing.
+/// 20.2: watchers are notified of committed rounds only, not of refused ones or those with an unknown outcome.
 #[test]
-fn an_end_is_told_only_once_it_is_committed() {
+fn an_end_is_reported_only_after_its_commit() {
     for (point, class) in [
         (Point::Apply, FailureClass::Permanent),
         (Point::Commit, FailureClass::Retryable),
@@ -215,9 +215,9 @@ fn an_end_is_told_only_once_it_is_committed() {
     }
 }
 
-/// B22: who waits for what was started here need not read first.
+/// B22: a caller that waits for an instance started here need not read first.
 #[test]
-fn what_was_begun_here_is_known_not_to_have_ended() {
+fn an_instance_begun_here_counts_as_running() {
     let mut f = fixture();
     let has_not_ended = |f: &Fixture, instance| f.provider.watch(instance).unwrap().has_not_ended();
     let claim = claim_new(&mut f, "a");
@@ -236,7 +236,8 @@ fn what_was_begun_here_is_known_not_to_have_ended() {
     assert!(!has_not_ended(&f, "c"), "it had a mailbox");
 }
 
-/// What others did is looked for while someone watches, and then told: a watch that knew too much is put right.
+/// Changes by other processes are polled for while a watch exists, and reported: a watch whose state is outdated is
+/// corrected.
 #[test]
 fn after_a_change_by_another_process_nothing_is_known_of_ends() {
     let mut f = fixture();
@@ -251,9 +252,9 @@ fn after_a_change_by_another_process_nothing_is_known_of_ends() {
     answer(&mut pin!(watch.changed()));
 }
 
-/// News that are kept back, because many watch, are news all the same.
+/// A notification that is delayed, because of many watches, is not lost.
 #[test]
-fn what_others_changed_counts_before_it_is_told() {
+fn changes_by_others_count_before_their_notification() {
     let mut f = fixture();
     let _watches: Vec<_> = (0..800).map(|n| f.provider.watch(&n.to_string())).collect();
     for instance in ["first", "second"] {
@@ -266,9 +267,10 @@ fn what_others_changed_counts_before_it_is_told() {
     }
 }
 
-/// 8.5, 20.2: an execution that is continued, a custom status, a delete and what others did are told without an end.
+/// 8.5, 20.2: an execution that is continued, a custom status, a delete and changes by other processes are reported
+/// without an end.
 #[test]
-fn what_is_no_end_is_told_for_a_read() {
+fn changes_without_an_end_are_reported_without_a_status() {
     let mut f = fixture();
     let claim = claim_new(&mut f, "a");
     let Fixture { provider, mut store, clock, plan } = f;
@@ -298,7 +300,7 @@ fn what_is_no_end_is_told_for_a_read() {
 
 /// 20.2: values are waited for too.
 #[test]
-fn a_new_value_is_told_to_those_who_watch_its_instance() {
+fn a_new_value_notifies_the_watches_of_its_instance() {
     let mut f = fixture();
     let claim = claim_new(&mut f, "a");
     let Fixture { provider, mut store, .. } = f;
@@ -311,9 +313,9 @@ fn a_new_value_is_told_to_those_who_watch_its_instance() {
     assert_eq!(watch.told(), None);
 }
 
-/// Clients wait for an end, a custom status or a value. Being told of every turn, each would read the store for nothing.
+/// Clients wait for an end, a custom status or a value. Notified of every turn, each would read the store for nothing.
 #[test]
-fn a_round_in_the_middle_is_told_to_nobody() {
+fn a_round_in_the_middle_notifies_no_watch() {
     let mut f = fixture();
     let claim = claim_new(&mut f, "a");
     let Fixture { provider, mut store, .. } = f;
@@ -325,7 +327,7 @@ fn a_round_in_the_middle_is_told_to_nobody() {
 }
 
 #[test]
-fn a_delete_and_a_change_by_another_process_are_told_to_everyone() {
+fn a_delete_and_a_change_by_another_process_notify_all_watches() {
     let mut f = fixture();
     run_first_round(&mut f, "a", Vec::new());
     let Fixture { provider, mut store, clock, plan } = f;
@@ -344,9 +346,9 @@ fn a_delete_and_a_change_by_another_process_are_told_to_everyone() {
     answer(&mut changed);
 }
 
-/// A watch makes the store look for changes by others; without one, and without fetches, it sleeps.
+/// A watch makes the store poll for changes by other processes; without one, and without fetches, it sleeps.
 #[test]
-fn the_store_looks_for_changes_only_while_someone_watches() {
+fn the_store_polls_for_changes_only_while_watches_exist() {
     let Fixture { provider, mut store, .. } = fixture();
     let watch = provider.watch("a");
     assert!(matches!(store.run(), duroxide_store::Idle::Until(_)));

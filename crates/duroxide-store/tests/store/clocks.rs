@@ -19,7 +19,7 @@ fn pass(f: &mut Fixture, time: Duration) {
     }
 }
 
-/// A holder that died is replaced one lease later, whatever the clock says, and nobody has to call for that.
+/// A dead holder is replaced one lease later, whatever the clock shows, without a call.
 #[test]
 fn a_clock_set_back_by_a_day_freezes_no_lease() {
     let mut f = fixture();
@@ -61,10 +61,10 @@ fn a_holder_keeps_its_lease_across_a_jump_back() {
     complete(&mut f.store, f.provider.commit_round(&claim.lock_token, first_round("a"))).unwrap();
 }
 
-/// The lease is checked at the time the operation was handed in; that time may lie in the future now, also after the
+/// The lease is checked at the time the operation was submitted; that time may be in the future now, also after the
 /// leases were shortened by an earlier batch.
 #[test]
-fn what_was_handed_in_before_a_jump_back_is_served() {
+fn operations_submitted_before_a_jump_back_are_served() {
     let mut f = fixture_with(StoreOptions { batch_ops_max: 1, ..StoreOptions::default() });
     let claim = claim_new(&mut f, "a");
     let (provider, mut store) = (f.provider, f.store);
@@ -79,7 +79,7 @@ fn what_was_handed_in_before_a_jump_back_is_served() {
 }
 
 /// 16.1: a suspended laptop, or a clock that is corrected. The holder lives, and its lease moves with the step, however
-/// often that happens; nobody else gets the activity, and no attempt is counted.
+/// often that happens; no other worker gets the activity, and no attempt is counted.
 #[test]
 fn ten_steps_forward_take_nothing_from_a_running_activity() {
     let mut f = fixture();
@@ -97,7 +97,7 @@ fn ten_steps_forward_take_nothing_from_a_running_activity() {
     complete(&mut f.store, f.provider.ack_work_item(&work.lock_token, Some(done))).unwrap();
 }
 
-/// 16.1: whoever has died is replaced one lease later, in time that really passes.
+/// 16.1: a dead holder is replaced one lease later, in elapsed time.
 #[test]
 fn a_clock_set_forward_prolongs_no_lease_of_the_dead() {
     let mut f = fixture();
@@ -160,7 +160,7 @@ fn a_clock_that_was_ahead_for_a_while_leaves_no_long_lease() {
     assert_eq!(complete(&mut f.store, fetch_instances(&f.provider, 1))[0].attempt_count, 2);
 }
 
-/// I03: a timer fires when the clock says so, and never early.
+/// I03: a timer fires by the clock, and never early.
 #[test]
 fn a_jump_back_moves_no_delayed_message() {
     let mut f = fixture();
@@ -178,7 +178,7 @@ fn a_jump_back_moves_no_delayed_message() {
 }
 
 #[test]
-fn leases_that_cannot_be_looked_at_hold_nobody_up() {
+fn leases_that_cannot_be_shortened_do_not_block_other_work() {
     let mut f = fixture();
     claim_new(&mut f, "a");
     f.plan.fail_next(Point::ClampLeases, FailureClass::Retryable);

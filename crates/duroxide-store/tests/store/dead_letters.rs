@@ -1,4 +1,4 @@
-//! What the operator is told when a message cannot be delivered.
+//! Logs and counters of messages that cannot be delivered.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,8 +7,7 @@ use duroxide_provider::{DeadLetterQueue, Provider, ProviderAdmin};
 
 use crate::support::{counters::Counters, *};
 
-/// B1, 16.11: a message for an instance that is never started becomes a dead letter, counted once. Nobody needs to
-/// fetch for that.
+/// B1, 16.11: a message for an instance that is never started becomes a dead letter, counted once. That needs no fetch.
 #[test]
 fn a_message_that_waited_too_long_for_its_instance_is_counted() {
     let counters = Counters::default();
@@ -26,9 +25,9 @@ fn a_message_that_waited_too_long_for_its_instance_is_counted() {
     assert_eq!(counters.values(), BTreeMap::from([(expected.to_owned(), 1)]));
 }
 
-/// 16.10: an activity that the runtime cannot run is put aside, counted once, and can be retried.
+/// 16.10: an activity that the runtime cannot run becomes a dead letter, is counted once, and can be retried.
 #[test]
-fn an_activity_put_aside_by_the_runtime_is_counted_and_can_be_retried() {
+fn a_dead_letter_of_the_runtime_is_counted_and_can_be_retried() {
     let counters = Counters::default();
     metrics::with_local_recorder(&counters, || {
         let Fixture { provider, mut store, .. } = fixture();

@@ -12,8 +12,8 @@ struct Outer {
 
 impl_provider_by_delegation!(Outer, store);
 
-/// A method with a default body that is not handed on would silently be served by the default: slower, or without
-/// what the store does natively.
+/// A method with a default body that is not forwarded would silently be served by the default: slower, or without the
+/// store's native behaviour.
 #[tokio::test]
 async fn every_method_of_the_traits_is_handed_on() {
     let outer = Outer { store: NotingProvider::default() };

@@ -1,4 +1,4 @@
-//! What one failure may take with it, and what it may not.
+//! Which callers a failure affects, and which it must not.
 
 mod double_failures;
 mod lost_races;
@@ -36,9 +36,9 @@ fn a_broken_operation_fails_alone() {
     }
 }
 
-/// What the others of a broken batch made ready is handed over all the same.
+/// Items that the other operations of a failed batch made ready are still handed over.
 #[test]
-fn a_waiting_fetch_gets_what_a_broken_batch_left_standing() {
+fn a_waiting_fetch_gets_the_items_that_a_failed_batch_still_made_ready() {
     let Fixture { provider, mut store, plan, .. } = fixture();
     let mut fetch = pin!(fetch_instances(&provider, 8));
     hand_in(&mut fetch);
@@ -85,7 +85,7 @@ fn many_callers_share_one_commit() {
     assert_eq!(plan.batches(), [100]);
 }
 
-/// S4.25: whatever fails before the commit, nothing of the batch is there afterwards, and trying again works.
+/// S4.25: after any failure before the commit no part of the batch is stored, and a retry works.
 #[test]
 fn a_failure_before_the_commit_leaves_nothing_behind() {
     for point in [Point::Begin, Point::Commit] {
@@ -104,7 +104,7 @@ fn a_failure_before_the_commit_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_store_that_cannot_begin_tells_its_fetches_instead_of_spinning() {
+fn a_store_that_cannot_begin_fails_its_fetches_instead_of_spinning() {
     let Fixture { provider, mut store, plan, .. } = fixture();
     plan.fail_next(Point::Begin, FailureClass::Retryable);
     let request = OrchestrationFetch::new(LOCK, LONG);
@@ -132,7 +132,7 @@ fn a_broken_claim_fails_only_its_fetch() {
 }
 
 /// Fetches that wait: the answer to one that fails for good comes after a pause that grows, and at once if one in between
-/// did not fail. One that does not wait is told at once.
+/// did not fail. One that does not wait is answered at once.
 #[test]
 fn claims_that_fail_for_good_are_tried_more_and_more_rarely() {
     let Fixture { provider, mut store, clock, plan } = fixture();
@@ -161,7 +161,7 @@ fn claims_that_fail_for_good_are_tried_more_and_more_rarely() {
         hand_in(&mut fetch);
         store.run();
         answer(&mut fetch).unwrap_err();
-        // A store that hands out nothing takes nothing, so a look comes before the message.
+        // A store whose fetches fail refuses messages, so a fetch comes before the message.
         complete(&mut store, look_for_instances(&provider));
         complete(&mut store, provider.enqueue_for_orchestrator(start(first), None)).unwrap();
         assert!(!complete(&mut store, look_for_instances(&provider)).is_empty());
@@ -174,8 +174,8 @@ fn claims_that_fail_for_good_are_tried_more_and_more_rarely() {
     assert_eq!(pauses("c", "d"), growing, "a fetch did not fail in between");
 }
 
-/// A message that no turn can ever see is refused, not acknowledged: also the first one, by which the damage shows. It is
-/// not stored. As soon as a fetch does not fail, or nobody has tried for a while, messages are taken again.
+/// A message that no turn can ever get is refused, not acknowledged: also the first one, which finds the damage. It is
+/// not stored. As soon as a fetch succeeds, or none was tried for a while, messages are accepted again.
 #[test]
 fn a_store_that_cannot_hand_out_instances_takes_no_messages() {
     let Fixture { provider, mut store, clock, plan } = fixture();
@@ -203,7 +203,7 @@ fn a_store_that_cannot_hand_out_instances_takes_no_messages() {
 }
 
 #[test]
-fn a_broken_promotion_holds_nobody_up_and_is_tried_again_later() {
+fn a_failed_promotion_blocks_no_other_work_and_is_retried_later() {
     let Fixture { provider, mut store, clock, plan } = fixture();
     let delay = Some(Duration::from_secs(1));
     complete(&mut store, provider.enqueue_for_orchestrator(start("later"), delay)).unwrap();
@@ -253,7 +253,7 @@ fn a_commit_that_did_not_happen_succeeds_after_the_reopen() {
     assert_eq!(plan.count(Point::Reopen), 1);
 }
 
-/// D8: 10 ms, then twice as long each time up to 1 s; until then everyone is told to try again.
+/// D8: 10 ms, then twice as long each time up to 1 s; until then all callers get a retryable error.
 #[test]
 fn the_store_is_reopened_with_growing_pauses_and_refuses_work_until_then() {
     let Fixture { provider, mut store, clock, plan } = fixture();
@@ -278,7 +278,7 @@ fn the_store_is_reopened_with_growing_pauses_and_refuses_work_until_then() {
     complete(&mut store, provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
 }
 
-/// D8: nobody was told of the claims in a lost transaction, so they are given back.
+/// D8: the claims of a lost transaction were not handed over, so they are given back.
 #[test]
 fn claims_of_a_lost_transaction_are_released_after_the_reopen() {
     let Fixture { provider, mut store, clock, plan } = fixture();
@@ -298,9 +298,9 @@ fn claims_of_a_lost_transaction_are_released_after_the_reopen() {
     assert_eq!((claim.instance.as_str(), claim.attempt_count), ("a", 1));
 }
 
-/// The lost transaction may have happened, so whoever watches is told to look.
+/// The lost transaction may have been committed, so watchers are notified to read.
 #[test]
-fn watchers_are_told_after_a_reopen() {
+fn watchers_are_notified_after_a_reopen() {
     let Fixture { provider, mut store, clock, plan } = fixture();
     let mut watch = provider.watch("a").unwrap();
     let mut changed = pin!(watch.changed());
@@ -313,7 +313,7 @@ fn watchers_are_told_after_a_reopen() {
     answer(&mut changed);
 }
 
-/// Nobody was told of an end in the lost transaction, so nothing is known of ends afterwards.
+/// The ends of the lost transaction were not reported, so no watch counts on an end afterwards.
 #[test]
 fn after_a_reopen_nothing_is_known_of_ends() {
     let Fixture { provider, mut store, clock, plan } = fixture();
@@ -327,7 +327,7 @@ fn after_a_reopen_nothing_is_known_of_ends() {
     assert!(!provider.watch("a").unwrap().has_not_ended());
 }
 
-/// Upkeep comes after every transaction, and its failure concerns nobody.
+/// Upkeep follows every transaction, and its failure fails no call.
 #[test]
 fn upkeep_runs_between_transactions_and_may_fail() {
     let Fixture { provider, mut store, plan, .. } = fixture();
@@ -337,9 +337,9 @@ fn upkeep_runs_between_transactions_and_may_fail() {
     assert_eq!(plan.count(Point::Maintain), 2);
 }
 
-/// L2: an engine that cannot say whether others wrote is asked again after a second, not without end.
+/// L2: an engine whose poll for changes fails is polled again after a second, not in a loop.
 #[test]
-fn a_failed_look_for_changes_is_repeated_after_a_pause() {
+fn a_failed_poll_for_changes_is_repeated_after_a_pause() {
     let Fixture { provider, mut store, clock, plan } = fixture();
     plan.fail_next(Point::ChangedElsewhere, FailureClass::Retryable);
     let mut fetch = pin!(fetch_instances(&provider, 1));
@@ -352,7 +352,7 @@ fn a_failed_look_for_changes_is_repeated_after_a_pause() {
     assert_eq!(store.run(), Idle::Until(now.saturating_add(Duration::from_millis(50))));
 }
 
-/// A release that nobody waits for is not lost with the store's health.
+/// A release without a waiting caller survives a failing store.
 #[test]
 fn a_claim_dropped_while_the_store_is_lost_is_released_afterwards() {
     let Fixture { provider, mut store, clock, plan } = fixture();
@@ -423,7 +423,7 @@ fn a_lease_that_ends_while_the_commit_waits_for_the_store_is_still_good() {
     answer(&mut commit).unwrap();
 }
 
-/// I09: a lease that had ended when the commit was handed in is lost, and nothing is written.
+/// I09: a lease that had ended when the commit was submitted is lost, and nothing is written.
 #[test]
 fn a_commit_under_an_ended_lease_changes_nothing() {
     let mut f = fixture();

@@ -42,7 +42,7 @@ fn a_one_activity_orchestration_is_four_commits() {
     assert!(status.terminal_event.is_some());
 }
 
-/// I08: what is claimed for one fetch is not there for the next.
+/// I08: items claimed for one fetch are not ready for the next.
 #[test]
 fn two_waiting_fetches_never_get_the_same_item() {
     let Fixture { provider, mut store, .. } = fixture();
@@ -73,7 +73,7 @@ fn the_oldest_fetch_is_served_first() {
 }
 
 #[test]
-fn a_fetch_that_does_not_wait_still_looks_once() {
+fn a_fetch_that_does_not_wait_still_asks_once() {
     let Fixture { provider, mut store, .. } = fixture();
     let fetch = || provider.fetch_orchestration_item(LOCK, Duration::ZERO, None);
     assert!(complete(&mut store, fetch()).unwrap().is_none());
@@ -127,7 +127,7 @@ fn a_clock_set_back_does_not_make_a_fetch_wait_longer() {
     assert!(answer(&mut fetch).unwrap().is_none());
 }
 
-/// A timer that becomes due wakes the fetch that waits for it; nobody polls until then.
+/// A timer that becomes due wakes the fetch that waits for it, without polls.
 #[test]
 fn a_delayed_message_wakes_the_store_when_it_is_due() {
     let mut f = fixture_with(StoreOptions { shared: false, ..StoreOptions::default() });
@@ -191,7 +191,7 @@ fn an_idle_store_asks_nothing() {
 }
 
 #[test]
-fn a_store_that_nobody_waits_for_sleeps_until_a_request() {
+fn a_store_without_waiting_calls_sleeps_until_a_request() {
     let Fixture { provider, mut store, .. } = fixture();
     complete(&mut store, provider.get_queue_depths()).unwrap();
     assert_eq!(store.run(), Idle::UntilRequest);
@@ -211,7 +211,7 @@ fn a_fetch_after_an_empty_one_costs_no_claim() {
     assert_eq!(complete(&mut store, provider.fetch_orchestration_items(&request)).unwrap().len(), 1);
 }
 
-/// Another filter may pass what the first did not.
+/// Another filter may pass items that the first did not.
 #[test]
 fn an_empty_fetch_says_nothing_about_other_filters() {
     let Fixture { provider, mut store, .. } = fixture();
@@ -226,7 +226,7 @@ fn an_empty_fetch_says_nothing_about_other_filters() {
     assert_eq!(complete(&mut store, provider.fetch_orchestration_items(&wide)).unwrap().len(), 1);
 }
 
-/// The same for activities: tag and session are part of the filter.
+/// Of a fetch of activities, tag and session are part of the filter, too.
 #[test]
 fn an_empty_fetch_says_nothing_about_other_tags_or_session_owners() {
     let Fixture { provider, mut store, .. } = fixture();
@@ -296,9 +296,9 @@ fn a_plain_fetch_dropped_while_it_loads_releases_its_claim() {
     assert_eq!(complete(&mut store, fetch_instances(&provider, 1))[0].attempt_count, 1);
 }
 
-/// D9: looked for every 50 ms, and every millisecond for a second after a change.
+/// D9: polls come every 50 ms, and every millisecond for a second after a change.
 #[test]
-fn a_change_by_another_process_makes_the_store_look_more_often() {
+fn a_change_by_another_process_makes_the_store_poll_more_often() {
     let Fixture { provider, mut store, clock, plan } = fixture();
     let mut fetch = pin!(fetch_instances(&provider, 1));
     hand_in(&mut fetch);
@@ -329,9 +329,9 @@ fn a_change_by_another_process_that_made_nothing_ready_costs_no_transaction() {
     assert_eq!(plan.count(Point::Begin), begins);
 }
 
-/// A fetch that does not wait must see what another process committed before it.
+/// A fetch that does not wait must see rows that another process committed before it.
 #[test]
-fn a_new_fetch_looks_for_changes_by_others_at_once() {
+fn a_new_fetch_polls_for_changes_by_others_at_once() {
     let Fixture { provider, mut store, plan, .. } = fixture();
     let request = OrchestrationFetch::new(LOCK, Duration::ZERO).with_max(8, 8);
     complete(&mut store, provider.fetch_orchestration_items(&request)).unwrap();

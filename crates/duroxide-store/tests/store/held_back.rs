@@ -1,4 +1,4 @@
-//! What filters hold back is counted where they are applied.
+//! Items that filters hold back are counted where the filters are applied.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +11,8 @@ use duroxide_provider::{
 
 use crate::support::{counters::Counters, *};
 
-/// S3.46: one for each kind of ready work that a fetch passes over, by what it lacks. It costs no call of the engine.
+/// S3.46: one count for each kind of ready work that a fetch skips, by the missing capability. It costs no call of the
+/// engine.
 #[test]
 fn work_that_a_fetch_passes_over_is_counted_by_reason() {
     let counters = Counters::default();
@@ -33,7 +34,7 @@ fn work_that_a_fetch_passes_over_is_counted_by_reason() {
         let by_activity =
             WorkFetch::new(LOCK, Duration::ZERO, &TagFilter::DefaultOnly).with_handlers(Some(&none));
         assert!(complete(&mut store, provider.fetch_work_items(&by_activity)).unwrap().is_empty());
-        // A tag is no capability: whoever does not ask for it misses nothing.
+        // A tag is not a capability: a fetch without it lacks nothing.
         let by_tag = WorkFetch::new(LOCK, Duration::ZERO, &TagFilter::None).with_handlers(Some(&none));
         assert!(complete(&mut store, provider.fetch_work_items(&by_tag)).unwrap().is_empty());
         assert_eq!(plan.count(Point::Read), calls[1]);

@@ -17,7 +17,7 @@ use duroxide_store::{Idle, MemoryProvider, StoreBuilder, StoreOptions, StoreProv
 
 use crate::support::*;
 
-/// Dropping a provider joins its threads, inside a runtime too: the engine is gone afterwards.
+/// Dropping a provider joins its threads, inside a runtime too: the engine is dropped afterwards.
 #[tokio::test]
 async fn dropping_the_provider_ends_its_threads() {
     let plan = Plan::default();
@@ -39,7 +39,7 @@ async fn dropping_the_provider_ends_its_reader_threads() {
     assert!(!plan.is_shared());
 }
 
-/// An engine may be one that cannot leave the thread it was opened on.
+/// An engine need not be `Send`: it stays on the thread that opened it.
 #[test]
 fn an_engine_is_opened_on_the_thread_that_uses_it() {
     let (tell, told) = mpsc::channel();
@@ -73,7 +73,7 @@ fn an_engine_that_cannot_be_opened_is_the_error_of_the_start() {
     assert_eq!(builder().stepped().unwrap_err(), refused());
 }
 
-/// What was started before it ends with it.
+/// Threads that were started before it end with it.
 #[test]
 fn a_reader_that_cannot_be_opened_is_the_error_of_the_start() {
     let plan = Plan::default();
@@ -114,7 +114,7 @@ fn a_store_that_has_ended_answers_with_a_retryable_error() {
     }
 }
 
-/// A claim that nobody read is released even if the provider is dropped next.
+/// A claim that was not read is released even if the provider is dropped next.
 #[test]
 fn releases_are_carried_out_before_the_store_ends() {
     let Fixture { provider, mut store, plan, .. } = fixture();
@@ -150,7 +150,7 @@ async fn a_memory_provider_hands_work_over_between_tasks() {
     assert_eq!(provider.as_management_capability().unwrap().list_instances().await.unwrap(), ["a"]);
 }
 
-/// Many tasks at once: every instance is handed out exactly once.
+/// Many tasks at once: every instance is claimed exactly once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_instance_is_handed_out_once() {
     let provider = Arc::new(MemoryProvider::new());

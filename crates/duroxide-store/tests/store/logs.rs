@@ -1,4 +1,4 @@
-//! What the operator reads in the log.
+//! The lines of the log.
 
 use std::{
     io,
@@ -20,8 +20,8 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     fn capture<T>(&self, run: impl FnOnce() -> T) -> T {
-        // While no subscriber exists anywhere, `tracing` remembers of a log line that nobody wants it, and a test in
-        // another thread may have brought it to that. With one that takes everything, each line is asked about anew.
+        // While no subscriber exists, `tracing` caches that a log line is not wanted, and a test in another thread may
+        // have caused that. A subscriber that takes all lines makes `tracing` ask for each line again.
         static TAKES_EVERYTHING: Once = Once::new();
         TAKES_EVERYTHING.call_once(|| {
             tracing::subscriber::set_global_default(tracing_subscriber::registry()).unwrap();
@@ -112,7 +112,7 @@ fn an_unknown_commit_outcome_and_the_reopen_are_logged() {
     assert!(log.has(&["INFO", "store reopened"]), "{:?}", log.lines());
 }
 
-/// 19: a delete that takes long says once a second how far it is.
+/// 19: a long delete logs its progress once a second.
 #[test]
 fn the_progress_of_a_bulk_delete_is_logged() {
     const INSTANCES: usize = 150;

@@ -1,4 +1,4 @@
-//! A served store, driven by hand in virtual time; where threads matter, over its real threads.
+//! A store driven by hand in virtual time; where threads matter, with its real threads.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests are tests")]
 
 mod calls;

@@ -1,4 +1,4 @@
-//! Nodes: a dead one is found by its lock, in virtual time, with locks that a test lets go.
+//! Nodes: a dead one is found by its lock, in virtual time, with locks that a test releases.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use duroxide_store::{Idle, NodeLock, NodeLocks, StoreDriver, StoreProvider};
 
 use crate::support::*;
 
-/// Locks of processes that die when a test says so.
+/// Locks of processes that a test can let die.
 #[derive(Debug, Clone, Default)]
 struct Processes(Arc<Mutex<BTreeMap<String, Held>>>);
 
@@ -29,7 +29,7 @@ enum Held {
     No,
 }
 
-/// A lock that is let go when it is dropped.
+/// A lock that is released when dropped.
 struct Lock(Processes, String);
 
 impl Drop for Lock {
@@ -75,7 +75,7 @@ impl NodeLocks for Processes {
     }
 }
 
-/// A store whose nodes hold locks.
+/// A store and the locks of its nodes.
 struct Shared {
     provider: StoreProvider,
     store: StoreDriver,
@@ -142,9 +142,9 @@ impl Shared {
     }
 }
 
-/// D10: a fetch that waits gets what a dead node held within a second, in one transaction.
+/// D10: a waiting fetch gets the items of a dead node within a second, in one transaction.
 #[test]
-fn what_a_dead_process_held_is_handed_to_a_waiting_fetch() {
+fn items_of_a_dead_process_go_to_a_waiting_fetch() {
     let mut shared = with_claim_of_another_process();
     let _own = shared.join("own");
     let Shared { provider, mut store, clock, plan, processes } = shared;
@@ -167,7 +167,7 @@ fn what_a_dead_process_held_is_handed_to_a_waiting_fetch() {
     assert_eq!(processes.get("other"), None, "its traces are gone");
 }
 
-/// A node that starts after a crash does not wait for the next look.
+/// A node that starts after a crash does not wait for the next check.
 #[test]
 fn the_first_node_to_join_finds_the_dead_at_once() {
     let mut shared = with_claim_of_another_process();
@@ -178,7 +178,7 @@ fn the_first_node_to_join_finds_the_dead_at_once() {
     assert_eq!(shared.nodes(), ["own"]);
 }
 
-/// D10: what nobody can tell is left to the lease.
+/// D10: if it is unknown whether a process lives, its leases decide.
 #[test]
 fn a_node_without_a_lock_is_left_to_its_lease() {
     let mut shared = with_claim_of_another_process();
@@ -206,9 +206,9 @@ fn a_node_that_leaves_frees_what_it_holds() {
     assert_eq!(shared.store.run(), Idle::UntilRequest, "without nodes nobody looks after them");
 }
 
-/// The caller of `join_node` may go away at any await; the node that joined for nobody goes too.
+/// The future of `join_node` may be dropped at any await; a node that has joined by then ends, too.
 #[test]
-fn a_join_that_nobody_waits_for_leaves_nothing() {
+fn a_dropped_join_leaves_no_node() {
     let mut shared = serve(MemoryEngine::default());
     {
         let announcement = named("impatient");
@@ -220,7 +220,7 @@ fn a_join_that_nobody_waits_for_leaves_nothing() {
     assert_eq!(shared.processes.get("impatient"), None);
 }
 
-/// Until the end is committed the lock stays taken; if that fails, the next look tries again.
+/// Until the end is committed the lock stays taken; if that fails, the next check tries again.
 #[test]
 fn a_node_that_could_not_be_ended_is_ended_later() {
     let mut shared = with_claim_of_another_process();
@@ -235,7 +235,7 @@ fn a_node_that_could_not_be_ended_is_ended_later() {
     assert_eq!(shared.fetch(Some(own.node())).len(), 1);
 }
 
-/// Nodes say that they are there, for those who cannot see their locks. That is one commit in ten seconds.
+/// Nodes send heartbeats, for processes that cannot see their locks: one commit in ten seconds.
 #[test]
 fn nodes_are_renewed_now_and_then() {
     let mut shared = serve(MemoryEngine::default());
@@ -259,13 +259,13 @@ fn a_lock_that_cannot_be_had_is_an_error() {
     assert_eq!(shared.nodes(), ["own"]);
 }
 
-/// A node that could not join runs all the same. Its lock shows that until it has joined, also if nothing in the store can
-/// be ended, and no earlier try stands in its way.
+/// A node that could not join runs all the same. Its lock shows that until it has joined, also if no node can be ended in
+/// the store, and an earlier try does not block it.
 #[test]
 fn a_node_that_could_not_join_keeps_its_lock_and_joins_later() {
     let mut shared = serve(MemoryEngine::default());
     for class in [FailureClass::Retryable, FailureClass::Permanent, FailureClass::OutcomeUnknown] {
-        // The join, and whatever follows it.
+        // The join, and the operations after it.
         shared.plan.fail_next(Point::Commit, class);
         shared.plan.fail_next(Point::Commit, class);
         complete(&mut shared.store, shared.provider.join_node(&named("own"))).unwrap_err();
@@ -282,7 +282,7 @@ fn a_node_that_could_not_join_keeps_its_lock_and_joins_later() {
     }
 }
 
-/// Who gives up joining leaves no lock behind when its provider goes.
+/// A node that gives up joining leaves no lock when its provider is dropped.
 #[test]
 fn a_node_that_never_joined_leaves_nothing() {
     let mut shared = serve(MemoryEngine::default());
@@ -294,7 +294,7 @@ fn a_node_that_never_joined_leaves_nothing() {
     assert_eq!(processes.get("own"), None);
 }
 
-/// S3.48: a node that runs and could not join yet takes work. Nobody knows which, so nothing counts as stranded.
+/// S3.48: a node that could not join yet takes work, of unknown kinds, so nothing counts as stranded.
 #[test]
 fn nothing_is_stranded_while_a_node_tries_to_join() {
     let mut shared = serve(MemoryEngine::default());
@@ -312,7 +312,8 @@ fn nothing_is_stranded_while_a_node_tries_to_join() {
     assert_eq!(shared.stranded(), ["a"], "its process died");
 }
 
-/// S3.48: a node that ends in the transaction that looks for stranded work is gone, although its lock is still held.
+/// S3.48: a node that ends in the transaction that searches stranded work does not count, although its lock is still
+/// held.
 #[test]
 fn a_node_that_ends_is_not_taken_for_one_that_joins() {
     let mut shared = serve(MemoryEngine::default());

@@ -28,7 +28,7 @@ fn fetch(f: &mut Fixture) -> Vec<WorkClaim> {
     complete(&mut f.store, f.provider.fetch_work_items(&request)).unwrap()
 }
 
-/// A holder that has just learnt of its lease renews it, while another worker looks for work.
+/// A holder that has just got its lease renews it, while another worker fetches.
 fn renew_while_another_looks(f: &mut Fixture, work: &WorkClaim) {
     let tags = TagFilter::default();
     let request = WorkFetch::new(SHORT, Duration::ZERO, &tags);
@@ -53,7 +53,7 @@ fn renewals_in_time_keep_a_lease_that_is_shorter_than_a_commit() {
     complete(&mut f.store, ack).unwrap();
 }
 
-/// The same for a turn, whose renewals run in transactions of their own because another operation breaks.
+/// Leases of a turn: its renewals run in transactions of their own because another operation fails.
 #[test]
 fn a_turn_keeps_its_short_lease_while_another_operation_breaks() {
     let mut f = fixture();
@@ -73,7 +73,7 @@ fn a_turn_keeps_its_short_lease_while_another_operation_breaks() {
     complete(&mut f.store, f.provider.commit_round(&claim.lock_token, first_round("a"))).unwrap();
 }
 
-/// L1: what a dead process held is free after its lease and the few commits that were allowed for.
+/// L1: the locks of a dead process end after its lease and the few commits of allowance.
 #[test]
 fn slow_commits_do_not_keep_the_leases_of_the_dead() {
     let mut f = with_activity();
@@ -92,7 +92,7 @@ fn slow_commits_do_not_keep_the_leases_of_the_dead() {
 
 /// Leases are as long as asked for unless a commit takes more than a quarter of them.
 #[test]
-fn a_lease_that_is_long_beside_the_commits_is_as_long_as_asked_for() {
+fn a_lease_that_is_long_compared_with_the_commits_is_not_extended() {
     for commit in [Duration::from_millis(49), SHORT / 4] {
         let mut f = with_activity();
         make_commits_take(&f, commit);

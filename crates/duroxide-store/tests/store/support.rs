@@ -1,4 +1,4 @@
-//! A store that is driven by hand: virtual time, no threads, and an engine that fails where a test says so.
+//! A store that is driven by hand: virtual time, no threads, and an engine with planned failures.
 
 pub(crate) mod counters;
 mod engine;
@@ -26,10 +26,10 @@ pub(crate) use self::engine::{Plan, Point, ScriptedEngine};
 pub(crate) const LOCK: Duration = Duration::from_secs(30);
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// Time that moves only when a test says so.
+/// Time that moves only by calls of a test.
 pub(crate) struct ManualClock {
     wall: AtomicU64,
-    /// What nobody can set.
+    /// The steady clock, which cannot be set.
     steady: AtomicU64,
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn hand_in<F: Future + ?Sized>(call: &mut Pin<&mut F>) {
     assert!(poll(call).is_pending(), "answered before the store ran");
 }
 
-/// The answer of a call that was handed in.
+/// The answer of a submitted call.
 pub(crate) fn answer<F: Future + ?Sized>(call: &mut Pin<&mut F>) -> F::Output {
     match poll(call) {
         Poll::Ready(answer) => answer,

@@ -1,5 +1,5 @@
-//! Whatever makes work ready wakes the fetch that waits for it. Nobody polls here (the store is not shared), and time moves
-//! only to the moments that the store itself asks for, so a wake-up that is lost is not made good by a look.
+//! Each operation that makes work ready wakes the fetch that waits for it. The store does not poll here (it is not shared),
+//! and time moves only to the moments that the store itself asks for, so no poll hides a lost wake-up.
 
 use std::{
     future::Future,
@@ -59,7 +59,7 @@ fn wakes_for_an_instance<'a, F: Future<Output = ()> + 'a>(
     answer(&mut act);
 }
 
-/// The same for an activity.
+/// Like `wakes_for_an_instance`, for an activity.
 fn wakes_for_an_activity<'a, F: Future<Output = ()> + 'a>(
     f: &'a mut Fixture,
     expected: Duration,
@@ -118,7 +118,7 @@ fn a_completion_wakes_a_fetch() {
 }
 
 #[test]
-fn what_is_given_back_wakes_a_fetch_at_once_or_after_its_pause() {
+fn an_abandoned_item_wakes_a_fetch_at_once_or_after_its_delay() {
     for delay in [None, Some(PAUSE)] {
         for ignore_attempt in [false, true] {
             let mut f = unshared();
@@ -177,7 +177,8 @@ fn the_end_of_a_session_wakes_a_fetch() {
     assert_eq!((claims.unwrap().len(), took), (1, LOCK));
 }
 
-/// What became ready in a commit whose answer was lost, or before a promotion that failed, is found without a request.
+/// Items that became ready in a commit whose answer was lost, or before a failed promotion, are found without a
+/// request.
 #[test]
 fn a_failure_costs_a_fetch_no_more_than_the_pause_after_it() {
     let f = unshared();
@@ -202,7 +203,7 @@ fn a_failure_costs_a_fetch_no_more_than_the_pause_after_it() {
 /// A fetch that got as much as it asked for has not emptied its queue, however many slots are free: the next one is served
 /// at once.
 #[test]
-fn what_a_fetch_left_is_there_for_the_next() {
+fn items_left_by_a_fetch_are_ready_for_the_next() {
     let mut f = unshared();
     for id in [2, 3] {
         complete(&mut f.store, f.provider.enqueue_for_worker(activity("a", id))).unwrap();

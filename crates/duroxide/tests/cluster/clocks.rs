@@ -61,7 +61,7 @@ impl Env for WrongClock {
     }
 }
 
-/// Waits for a timer, writes a value, and returns what time it is.
+/// Waits for a timer, writes a value, and returns the current time.
 async fn waits(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
     ctx.schedule_timer(DELAY).await;
     ctx.set_kv_value("done", "yes");
@@ -69,7 +69,7 @@ async fn waits(ctx: OrchestrationContext, _input: String) -> Result<String, Stri
     Ok(now.duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?.as_millis().to_string())
 }
 
-/// I14, 14.1: the database's clock decides when timers fire, and nodes record its time, whatever their machine's clock shows.
+/// I14, 14.1: the database's clock decides when timers fire, and nodes record its time, not that of their machines.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn timers_and_recorded_times_are_those_of_the_database() {
     let Some(schema) = Schema::new() else { return };

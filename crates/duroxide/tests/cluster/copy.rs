@@ -114,7 +114,7 @@ async fn fill(file: &File) {
     runtime.shutdown(Some(100)).await;
 }
 
-/// A source that fails after so many pages.
+/// A source that fails after this many pages.
 struct Failing {
     source: SqliteExport,
     pages: usize,
@@ -165,7 +165,7 @@ async fn interrupted(file: &File, schema: &Schema, pages: usize) -> u64 {
     found.load(Ordering::SeqCst)
 }
 
-/// Started while no node is there, and taken over by a node on the new store.
+/// Started without a node, and run by a node on the new store.
 fn hand_in(file: &File) {
     let mut connection = file.connect();
     let transaction = connection.transaction().unwrap();

@@ -33,7 +33,7 @@ use crate::{
 
 pub const COPIES: usize = 8;
 const NODES: usize = 2;
-/// Faults take their time, and so does whatever was lost with them.
+/// Longer than the faults and the recovery of lost work take.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Nodes of this process on a schema, each with a provider of its own.
@@ -62,7 +62,7 @@ impl Nodes {
     }
 }
 
-/// Waits until one instance of each kind has completed. A call that fails meanwhile says nothing.
+/// Waits until one instance of each kind has completed. Failed calls are ignored.
 pub async fn copy_completed(client: &Client, copy: usize) {
     for (kind, expected) in mix::KINDS {
         let instance = format!("{kind}-{copy}");

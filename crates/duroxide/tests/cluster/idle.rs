@@ -1,4 +1,4 @@
-//! What nodes with nothing to do cost the server.
+//! The load of idle nodes on the server.
 
 use std::{
     collections::BTreeSet,
@@ -38,7 +38,7 @@ async fn idle_node(schema: &Schema) -> Arc<Runtime> {
     node(&store, activities, orchestrations, RuntimeOptions::default()).await
 }
 
-/// What connections have asked of a server, by its log.
+/// The requests of connections to a server, by its log.
 #[derive(Clone, Copy)]
 struct Asked {
     /// Single statements, and those between a `BEGIN` and its `COMMIT` together.
@@ -66,7 +66,7 @@ fn asked(server: &Server) -> Asked {
     asked
 }
 
-/// Counts what this many idle runtimes send while so many instances wait. Each has a store of its own as if it were a process.
+/// Counts the requests of this many idle runtimes while this many instances wait. Each has a store of its own, like a process.
 /// Returns the transactions and the statements of one node in a second.
 async fn sent_by_idle_runtimes(nodes: usize, instances: usize) -> Option<(f64, f64)> {
     let server = Server::own()?;
@@ -104,23 +104,23 @@ async fn sent_by_idle_runtimes(nodes: usize, instances: usize) -> Option<(f64, f
     Some((transactions, statements))
 }
 
-/// Ten nodes that wait for work and for instances which wait themselves. Half of what each of them asks is looking for dead nodes; the
-/// rest is a look for what nobody told it and a heartbeat, twice a minute each, and a search for work that no node can take, once a minute. Each
-/// of these is a transaction of up to eight statements, which are sent together.
+/// Ten nodes that wait for work, and waiting instances. Half of the requests of each node are checks for dead nodes; the
+/// rest is a poll and a heartbeat, twice a minute each, and a search for work that no node can take, once a minute. Each of
+/// these is a transaction of up to eight statements, which are sent together.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_idle_runtimes_send_fewer_than_one_statement_per_second_each() {
     let Some((_, statements)) = sent_by_idle_runtimes(10, 5).await else { return };
     assert!(statements < 1.0, "{statements:.2} statements per second and node");
 }
 
-/// A process that is alone looks for dead nodes once in ten seconds.
+/// A single process checks for dead nodes once in ten seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_single_idle_runtime_sends_fewer_than_one_statement_per_second() {
     let Some((_, statements)) = sent_by_idle_runtimes(1, 5).await else { return };
     assert!(statements < 1.0, "{statements:.2} statements per second and node");
 }
 
-/// Two to four processes check more often each, so that a dead one is found in time. What waits costs nothing.
+/// Two to four processes check more often each, so that a dead one is found in time. Waiting instances cost nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_idle_runtimes_send_fewer_than_one_query_per_second_each_while_10_000_instances_wait() {
     let Some((transactions, _)) = sent_by_idle_runtimes(3, 10_000).await else { return };

@@ -24,7 +24,7 @@ fn orchestrations() -> OrchestrationRegistry {
         .build()
 }
 
-/// The row of an order, its workflow, and what the workflow waits for.
+/// The row of an order, its workflow, and the event that the workflow waits for.
 async fn place(transaction: &Transaction<'_>, folder: &Path, id: &str) {
     let schema = options_in(folder).schema;
     let insert = format!("INSERT INTO {schema}.orders VALUES ($1)");
@@ -45,10 +45,10 @@ pub async fn leave_an_order_half_done(folder: &Path) {
     std::future::pending::<()>().await;
 }
 
-/// I10 reaches into the caller's own rows: order and workflow are there together, or neither is. Nodes that wait are told
+/// I10 reaches into the caller's own rows: order and workflow exist together, or neither does. Waiting nodes are notified
 /// of the commit; without that they would find it after 30 seconds.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_and_its_workflow_are_there_together_or_not_at_all() {
+async fn an_order_and_its_workflow_exist_together_or_not_at_all() {
     let Some(schema) = Schema::new() else { return };
     let (store, other) = (schema.open().await, schema.open().await);
     let mut admin = schema.admin().await;
@@ -73,7 +73,7 @@ async fn an_order_and_its_workflow_are_there_together_or_not_at_all() {
         place(&transaction, schema.folder(), id).await;
         assert_eq!(client.get_orchestration_status(id).await.unwrap(), OrchestrationStatus::NotFound);
         transaction.commit().await.unwrap();
-        // An event that nobody waits for is lost.
+        // An event without a wait is lost.
         recorded(&client, id, |event| matches!(event.kind, EventKind::ExternalSubscribed { .. })).await;
         let transaction = admin.transaction().await.unwrap();
         let intake = Intake::new(&options_in(schema.folder()).schema);

@@ -19,7 +19,7 @@ const WORKERS: usize = 3;
 const COPIES: usize = 12;
 const KILLS: usize = 9;
 const SEED: u64 = 7;
-/// So many kills at least hit a worker while instances were running.
+/// At least this many kills hit a worker while instances were running.
 const KILLS_AT_WORK_MIN: usize = 5;
 
 /// The role of a worker process: it works until it is killed.
@@ -80,7 +80,7 @@ fn is_running(snapshot: &StoreSnapshot) -> bool {
     last.into_iter().any(|execution| execution.status == "Running" && !execution.events.is_empty())
 }
 
-/// What is recorded as done was done: the workers' own notes say so.
+/// Activities recorded as done have run: the workers' own notes show it.
 pub fn assert_ran_at_least_once(snapshot: &StoreSnapshot, notes: &[String], copies: usize) {
     let ran: BTreeSet<&str> = notes.iter().map(String::as_str).collect();
     let mut scheduled = 0;

@@ -39,19 +39,19 @@ async fn workflows_run_through_a_transaction_pooler() {
     runs_through_pooler(false).await;
 }
 
-/// The session connection passes by the pooler, so others hear of work and of the end of a process.
+/// The session connection bypasses the pooler, so other processes are notified of work and of the end of a process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workflows_run_through_a_transaction_pooler_with_a_session_to_the_server() {
     runs_through_pooler(true).await;
 }
 
-/// What the lease of a running activity has left, on the server's clock.
+/// The remaining lease of a running activity, on the server's clock.
 const LEFT: &str =
     "SELECT greatest(max(lock_until) - (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)
     FROM {s}.activity";
 
-/// D10: nobody behind a pooler hears of the end of a process, so its leases decide: what it held is taken over when they end, and not
-/// before.
+/// D10: behind a pooler no process is notified of the end of another one, so its leases decide: its items are taken over
+/// when they end, and not before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_is_killed_behind_a_pooler_keeps_its_work_until_its_leases_end() {
     let Some(server) = postgres_server::server() else { return };

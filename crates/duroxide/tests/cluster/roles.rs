@@ -1,4 +1,4 @@
-//! Roles with no more rights than they need, granted as docs/postgres.md says.
+//! Roles with no more rights than they need, granted as in docs/postgres.md.
 
 use std::sync::Arc;
 

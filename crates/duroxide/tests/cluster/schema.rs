@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::fixture::{notes::Notes, until};
 
-/// The file that tells child processes where the schema is.
+/// The file from which child processes read the address of the schema.
 const PLACE: &str = "place";
 
 /// Stands in front of the connection string of a pooler.
@@ -41,13 +41,13 @@ impl Schema {
         schema
     }
 
-    /// Whoever opens the schema from now on reaches the server by this connection string.
+    /// From now on each process that opens the schema connects by this connection string.
     pub fn reach_by(&self, url: &str) {
         let place = format!("{}\n{url}", self.name);
         std::fs::write(self.folder().join(PLACE), place).expect("the folder is writable");
     }
 
-    /// Whoever opens the schema from now on reaches the server through this transaction pooler and in no other way.
+    /// From now on each process that opens the schema connects through this transaction pooler only.
     pub fn reach_by_pooler(&self, url: &str) {
         self.reach_by(&format!("{POOLED}{url}"));
     }
@@ -101,13 +101,13 @@ impl Schema {
         self.read(|engine| engine.snapshot().expect("the store can be read"))
     }
 
-    /// Waits until exactly so many nodes are there.
+    /// Waits until exactly this many nodes have joined.
     pub async fn reach_nodes(&self, count: usize) {
         let nodes = || self.read(|engine| engine.nodes().expect("the store can be read").len());
         until("the nodes are there", async || nodes() == count).await;
     }
 
-    /// Waits until children have left so many notes.
+    /// Waits until children have left this many notes.
     pub async fn reach_notes(&self, count: usize) {
         let notes = self.notes();
         until("there are so many notes", async || notes.lines().len() >= count).await;

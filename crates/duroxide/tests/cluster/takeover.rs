@@ -1,4 +1,4 @@
-//! What a killed process held is taken over at once.
+//! The items of a killed process are taken over at once.
 
 mod cut_off;
 mod frozen;
@@ -18,13 +18,13 @@ use crate::{
     sound::assert_finished,
 };
 
-/// Longer than a test waits for anything: what ends before was not left to a lease.
+/// Longer than any wait of a test: items that end earlier did not wait for a lease.
 const LEASE: Duration = Duration::from_secs(600);
 const INSTANCES: usize = 10;
 const ACTIVITIES: usize = 100;
 const IN_FLIGHT: usize = INSTANCES * ACTIVITIES;
-/// Two seconds are promised on a machine that does nothing else; other tests run beside this one. A lease is half a minute by
-/// default, and ten minutes here.
+/// Two seconds are promised on a machine that does nothing else; other tests run at the same time. A lease is half a minute
+/// by default, and ten minutes here.
 const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(20);
 
 fn options() -> RuntimeOptions {
@@ -59,7 +59,7 @@ async fn calls(ctx: OrchestrationContext, input: String) -> Result<String, Strin
     Ok(results?.len().to_string())
 }
 
-/// The role of a worker process. What it does never ends, unless told so.
+/// The role of a worker process. Its activities end only if `detail` is `may end`.
 pub async fn work(folder: &Path, detail: &str) {
     let store = open_in(folder).await;
     let activities = activities(notes_in(folder), detail == "may end");
@@ -68,7 +68,7 @@ pub async fn work(folder: &Path, detail: &str) {
     std::future::pending::<()>().await;
 }
 
-/// Issue 4, 16.1: the others wait neither for leases nor for anybody's help; the attempts of the dead one count.
+/// Issue 4, 16.1: the other processes wait neither for leases nor for an operator; the attempts of the dead one count.
 #[tokio::test]
 async fn a_thousand_activities_of_a_killed_process_are_taken_over_at_once() {
     let Some(schema) = Schema::new() else { return };

@@ -25,7 +25,7 @@ const ORDERS: usize = 20;
 const OLD: &str = "1.5.0";
 const NEW: &str = "2.0.0";
 
-/// Makes a process one of another build: what it commits is stamped and pinned as that build would.
+/// Makes a process one of another build: its commits are stamped and pinned as by that build.
 struct Build(Version);
 
 impl Intercept for Build {
@@ -43,7 +43,7 @@ impl Intercept for Build {
     }
 }
 
-/// Takes steps until it is told to finish; says which handler version ran.
+/// Takes steps until the message `finish`; returns the handler version that ran.
 async fn order(ctx: OrchestrationContext, input: String) -> Result<String, String> {
     while ctx.dequeue_event("steps").await != "finish" {
         ctx.schedule_activity("Pack", input.clone()).await?;
@@ -88,8 +88,8 @@ async fn open_orders(client: &Client, orders: std::ops::Range<usize>) {
     send(client, orders, "pack").await;
 }
 
-/// S2.22, S3.14, S3.31: open executions finish wherever they can be replayed; what only the new build can run waits for
-/// it, and no old process ever touches an execution that a new one has pinned.
+/// S2.22, S3.14, S3.31: open executions finish wherever they can be replayed; executions that only the new build can
+/// run wait for it, and no old process ever changes an execution that a new one has pinned.
 #[tokio::test]
 async fn processes_are_replaced_by_a_newer_build_while_orders_are_open() {
     let Some(schema) = Schema::new() else { return };

@@ -51,7 +51,7 @@ fn orders(file: &File) -> Vec<String> {
 /// I10 reaches into the caller's own rows: order and workflow are there together, or neither is. A waiting node is notified
 /// of the commit.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_and_its_workflow_are_there_together_or_not_at_all() {
+async fn an_order_and_its_workflow_exist_together_or_not_at_all() {
     let file = File::new();
     let store = file.open().await;
     let mut connection = file.connect();

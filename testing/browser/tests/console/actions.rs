@@ -44,7 +44,7 @@ fn every_action_of_an_instance() {
 }
 
 #[test]
-fn bulk_actions_show_first_what_they_hit() {
+fn bulk_actions_show_the_affected_instances_first() {
     let Some(visit) = Visit::signed_in(1_000, 1_280, OPERATOR) else { return };
     let page = &visit.page;
     for id in ["bulk-1", "bulk-2"] {
@@ -93,7 +93,7 @@ fn dead_letters_are_retried_and_discarded() {
     visit.end();
 }
 
-/// Messages for instances that nobody ever started become dead letters when they are claimed.
+/// Messages for instances that were never started become dead letters when they are claimed.
 async fn make_dead_letters(shop: &Shop) {
     let admin = shop.store.as_management_capability().unwrap();
     for id in ["nobody-1", "nobody-2"] {

@@ -11,7 +11,7 @@ const PAGES: [&str; 6] = [
     "/nodes",
 ];
 
-/// What each page says on the store of 100,000.
+/// The texts of each page on the store of 100,000.
 fn assert_pages(visit: &Visit) {
     let said = [
         ("By name and version", "88,0"),
@@ -140,7 +140,7 @@ fn a_page_follows_its_instance_until_it_is_paused() {
 }
 
 #[test]
-fn a_filter_shows_what_fits_while_one_types() {
+fn a_filter_shows_matching_instances_while_its_text_is_typed() {
     let Some(visit) = Visit::signed_in(1_000, 1_280, OPERATOR) else { return };
     visit.order("order-special");
     visit.go("/instances");

@@ -73,7 +73,7 @@ pub fn audit(history: Vec<Event>, setup: Setup) -> Result<(), Box<Divergence>> {
     })
 }
 
-/// Replays a history. `check_open` looks at code that has not ended by its last event.
+/// Replays a history. `check_open` checks code that has not ended by its last event.
 fn compare(
     mut history: Vec<Event>,
     setup: Setup,
@@ -178,7 +178,7 @@ impl Execution {
         }
     }
 
-    /// What the code did that made no call.
+    /// The behaviour of code that made no call.
     pub(in crate::engine) fn what_it_did(&self) -> String {
         match &self.ended {
             None => "waits and makes no further call".to_owned(),

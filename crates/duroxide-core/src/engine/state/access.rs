@@ -6,8 +6,8 @@ use super::shared::Identity;
 
 /// The threads that may make, poll and drop the calls of an execution.
 ///
-/// Calls are recorded in the order in which the code makes them. A task or thread beside the code makes them at another
-/// moment in every run, so it is refused.
+/// Calls are recorded in the order in which the code makes them. Another task or thread makes them at another moment in
+/// every run, so it is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Access {
     /// Anyone. The context belongs to no execution.

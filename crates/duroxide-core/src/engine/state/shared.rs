@@ -1,4 +1,4 @@
-//! [`Shared`]: the state of an execution behind its lock, and the constants beside it.
+//! [`Shared`]: the state of an execution behind its lock, and its constants.
 
 use std::{
     fmt,
@@ -24,7 +24,7 @@ pub(crate) struct Identity {
     pub(crate) worker_id: Option<String>,
 }
 
-/// The shared state with its lock, and the constants beside it.
+/// The shared state with its lock, and its constants.
 pub(crate) struct Shared {
     pub(crate) identity: Identity,
     pub(crate) clock: Arc<dyn Clock>,

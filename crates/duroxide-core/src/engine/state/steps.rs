@@ -1,4 +1,4 @@
-//! [`Steps`]: pieces of work that run in place, beside the code that waits for them.
+//! [`Steps`]: pieces of work that run in place, concurrently with the code that waits for them.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use std::{
 use super::super::awaitable::keep_waker;
 use crate::ErrorDetails;
 
-/// What a step returned.
+/// The result of a step.
 pub type StepResult = Result<String, ErrorDetails>;
 
 /// The work of a step.
@@ -90,7 +90,7 @@ impl Steps {
     /// Ends a step with its recorded result.
     ///
     /// # Errors
-    /// What the code did instead, if it does not wait for such a step.
+    /// The behaviour of the code, if it does not wait for such a step.
     pub(crate) fn end(&mut self, number: u64, name: &str, result: StepResult) -> Result<Ended, String> {
         let Some(step) = self.held.get_mut(&number) else {
             return Err(format!("history StepEnded of step {number} ('{name}') but no such step is open"));

@@ -1,4 +1,4 @@
-//! What the answers of loading statements mean.
+//! Stores the answers of loading statements in the working set.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -40,7 +40,7 @@ impl PostgresTables {
         let mut requests: Vec<Request> =
             Request::instances(named, self.mailbox_loaded_max).into_iter().collect();
         if !named.numbers.is_empty() && self.habits.custom_status {
-            // Whether a commit ends the instance is not known here, and its end is told with the custom status.
+            // A commit may end the instance, and the notification of an end carries the custom status.
             requests.push(Request::custom_status(&named.numbers));
         }
         requests.push(Request::numbers(1));
@@ -144,7 +144,7 @@ impl PostgresTables {
         Ok(())
     }
 
-    /// Takes instances out of the row cache that nobody has changed. Now they are locked.
+    /// Takes unchanged instances out of the row cache. Now they are locked.
     fn take_cached(&mut self, cached: BTreeMap<u64, u64>, rows: &[Row]) -> Result<(), Trouble> {
         let read = |row: &Row| Ok((row.number("number")?, row.number("revision")?));
         let stored: HashMap<u64, u64> = rows.iter().map(read).collect::<Result<_, Trouble>>()?;
@@ -167,7 +167,7 @@ impl PostgresTables {
         Ok(())
     }
 
-    /// Takes where instances are ready. Without stray mailboxes there is nothing to read of them.
+    /// Takes the counts of ready instances by route. Without stray mailboxes none have to be read.
     fn take_route_counts(&mut self, rows: &[Row]) -> Result<(), Trouble> {
         let has_strays = rows.iter().any(|row| row.column("has_strays").unwrap_or(true));
         self.set.strays_are_read |= !has_strays;
@@ -179,7 +179,7 @@ impl PostgresTables {
         Ok(())
     }
 
-    /// Takes what belongs to instances that are locked.
+    /// Takes the rows of locked instances.
     fn take_belongings(&mut self, rows: &[Row]) -> Result<(), Trouble> {
         let mut mailboxes: BTreeMap<u64, Vec<Message>> = BTreeMap::new();
         for row in rows {
@@ -199,7 +199,7 @@ impl PostgresTables {
         Ok(())
     }
 
-    /// Takes the current execution, and what is known not to be there.
+    /// Takes the current execution, and notes the tables without rows of the instance.
     fn take_details(&mut self, instance: u64, row: &Row) -> Result<(), Trouble> {
         let execution = row.column::<bool>("has_execution")?.then(|| Execution::read(row)).transpose()?;
         self.set.executions.learn((instance, row.number("execution_id")?), execution);

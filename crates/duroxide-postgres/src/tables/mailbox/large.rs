@@ -1,6 +1,6 @@
 //! Questions about a mailbox that is too long for the working set: the database answers them.
 //!
-//! What was written is sent in front of each question, in the same round trip.
+//! Unsent writes go before each query, in the same round trip.
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
@@ -25,7 +25,8 @@ macro_rules! visible {
             WHERE hidden.instance = $1 AND hidden.hidden_until > $2 AND hidden.kind = 2), 9223372036854775807))"
     };
 }
-/// Whether the extent of a lock holds a message, [`Extent::holds`] in SQL: `$2` is its mark, or `$3` the highest number and `$4` the time.
+/// Whether the extent of a lock holds a message, [`Extent::holds`] in SQL: `$2` is its mark, or `$3` the highest number and
+/// `$4` the time.
 macro_rules! held {
     () => {
         " message.instance = $1 AND CASE WHEN $2::bigint IS NOT NULL THEN message.mark = $2
@@ -62,7 +63,8 @@ const HAS_VISIBLE_START: &str = "SELECT 1 FROM {s}.message WHERE instance = $1 A
 const FIRST_START: &str = "SELECT data FROM {s}.message WHERE instance = $1 AND kind <= 1
     ORDER BY kind, due_at, number LIMIT 1";
 const HAS_MESSAGES: &str = "SELECT 1 FROM {s}.message WHERE instance = $1 LIMIT 1";
-/// `QueuedMessage::is_from_client` in SQL. No mailbox has more messages than there are numbers from its first to its last one, so most need not be counted.
+/// `QueuedMessage::is_from_client` in SQL. No mailbox has more messages than there are numbers from its first to its last
+/// one, so most need not be counted.
 const HOLDS_OF_CLIENTS: &str = "SELECT 1 FROM {s}.message WHERE instance = $1
     AND due_at = 0 AND kind > 1 AND key IS NULL
     AND (SELECT max(number) - min(number) FROM {s}.message WHERE instance = $1 AND due_at = 0) >= $2

@@ -10,10 +10,10 @@ use crate::{
     value::{Columns, micros},
 };
 
-/// Repeats `after_arrival` of the rules (`rules/readiness.rs`). An instance that is known, not ready and waits without an end has no
-/// messages, so this one wakes it; while it is locked, it waits for the end of its lease. Whatever else the rules look at is in its row, which is looked at again if somebody else was
-/// writing it. The numbers are drawn when this statement has the row: one for the message, one for the place of the instance,
-/// one for the revision.
+/// Repeats `after_arrival` of the rules (`rules/readiness.rs`). An instance that is known, not ready and waits without an
+/// end has no messages, so this one wakes it; while it is locked, it waits for the end of its lease. The other conditions of
+/// the rules are columns of its row; the statement checks them again after waiting for another writer. The numbers are drawn
+/// when this statement has the row: one for the message, one as the ready number, one for the revision.
 const WAKE: &str = "WITH woken AS MATERIALIZED (
         SELECT number, route FROM {s}.instance
         WHERE id = $1 AND known AND ready_number IS NULL AND wait_until IS NULL
@@ -63,9 +63,9 @@ impl PostgresTables {
         let answers =
             self.connection.trip(&[query], Frame::Single).inspect_err(|_| self.row_cache.distrust())?;
         let Some(row) = answers.first().and_then(|rows| rows.first()) else { return Ok(None) };
-        // The row cache knows nothing of it.
+        // The row cache does not have this change.
         self.forget_ready(Readies { instances: true, activities: false });
-        // What was drawn before would stand in front of this instance, although it becomes ready later.
+        // A row that got a number drawn earlier would come before this instance, although it becomes ready later.
         let first = row.number("first")?;
         self.reserve.replace(vec![first]);
         let [_message, place, _revision] = [self.reserve.next(), self.reserve.next(), self.reserve.next()];

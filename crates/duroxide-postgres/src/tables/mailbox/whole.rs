@@ -1,4 +1,4 @@
-//! Questions about a mailbox, all of whose messages are in the working set.
+//! Queries on a mailbox whose messages are all in the working set.
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{

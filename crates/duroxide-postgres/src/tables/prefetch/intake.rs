@@ -1,4 +1,4 @@
-//! What callers have written in transactions of their own.
+//! Rows that callers have written in transactions of their own.
 
 use duroxide_provider::store::{INTAKE_BYTES_MAX, IntakeRow, StoreFailure};
 
@@ -11,7 +11,7 @@ use crate::{
     value::{Columns, limit},
 };
 
-/// One node takes rows over at a time: two could change the order of what one caller sent. It ends with the transaction.
+/// One node applies rows at a time: two could change the order of one caller's rows. The lock ends with the transaction.
 const LOCK: &str =
     "SELECT pg_try_advisory_xact_lock(hashtextextended('duroxide intake {s}', 0)) AS is_locked";
 /// The row that exceeds the bytes is the last one.
@@ -64,8 +64,9 @@ impl PostgresTables {
         Ok(waiting)
     }
 
-    /// Locks and loads what the rows need, in one round trip of the same transaction. `None`: the rows name routes that were
-    /// never met. Those must not be stored in a transaction that may be rolled back, so this one is, and has to begin again.
+    /// Locks and loads the rows that the intake needs, in one round trip of the same transaction. `None`: the intake
+    /// names new routes. These must not be stored in a transaction that may be rolled back, so this one is rolled back,
+    /// and has to begin again.
     pub(crate) fn prefetch_for_intake(&mut self, needs: &Needs<'_>) -> Result<Option<Prefetched>, Trouble> {
         let names = self.requests_for_names(needs);
         if !names.is_empty() {
@@ -81,7 +82,8 @@ impl PostgresTables {
         Ok(Some(prefetched))
     }
 
-    /// Deletes the rows, sends what was written and commits, in one round trip. Returns whether others were notified.
+    /// Deletes the intake's rows, sends the writes and commits, in one round trip. Returns whether other processes were
+    /// notified.
     pub(crate) fn commit_intake(
         &mut self,
         numbers: Vec<i64>,

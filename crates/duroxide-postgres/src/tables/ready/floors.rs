@@ -1,12 +1,12 @@
-//! Where the lists of what can be claimed begin.
+//! The lowest keys at which ready and due rows are searched.
 //!
-//! A claim reads the beginning of an index. Each row that was claimed leaves a dead entry there, and as long as any transaction
-//! of the server stays open, nobody may remove those entries: a claim would read more and more of them. So claims begin at
-//! the lowest number that can be ready. That is read now and then, without locks, and whoever makes a lower one ready says
-//! so: this node knows what it writes, and others notify. Without notifications claims begin at the beginning.
+//! A claim reads the beginning of an index. Each claimed row leaves a dead entry there, and as long as any transaction of the
+//! server stays open, the server cannot remove those entries: a claim would read more and more of them. So claims begin at the
+//! lowest number that can be ready. That number is read now and then, without locks. A node knows its own writes, and other
+//! processes send a notification when they make a lower one ready. Without notifications claims begin at the first entry.
 //!
-//! The same for what is due: leases that have ended long ago leave entries in front of those that count. What another node
-//! lets become due at an earlier time is that node's concern for as long as it lives.
+//! Promotions begin at the earliest time that can be due: leases that have ended long ago leave dead entries before it.
+//! Rows of another node that are due earlier are promoted by that node while it is alive.
 
 use std::time::{Duration, Instant};
 
@@ -21,14 +21,14 @@ use crate::{
     value::{Columns, micros, number, unsigned},
 };
 
-/// How often to look from the last known beginning on.
+/// How often to read from the last known start.
 const NEAR_PAUSE: Duration = Duration::from_millis(100);
-/// How often to look from the very beginning, at least, in case a notification was lost.
+/// How often, at least, to read from the first entry, in case a notification was lost.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
-/// A look at everything may take one part of so many of the time.
+/// Reads from the first entry may take this fraction (one part of so many) of the time.
 const FULL_SHARE: u32 = 50;
 
-/// The first rows that can be claimed, from `$1` and `$2` on. Rows that others have locked are seen, too.
+/// The first rows that can be claimed, from `$1` and `$2` on. Rows that other transactions have locked are included.
 macro_rules! look {
     () => {
         "SELECT
@@ -54,14 +54,15 @@ pub(crate) struct Floors {
     is_on: bool,
     near_at: Option<Instant>,
     full_at: Option<Instant>,
-    /// When a look from the very beginning was sent.
+    /// When a read from the first entry was sent.
     full_sent_at: Option<Instant>,
-    /// What the last look of this transaction found. It counts when the transaction has drawn its numbers.
+    /// The result of this transaction's last read. It counts when the transaction has drawn its numbers.
     found: Option<(Option<u64>, Option<u64>)>,
 }
 
 impl Floors {
-    /// Whether others notify of what they make ready. If not, lists begin at the beginning.
+    /// Switches scan starts on, if other processes send notifications of ready rows. Otherwise lists begin at the first
+    /// entry.
     pub(crate) fn switch(&mut self, is_on: bool) {
         if !is_on {
             *self = Self::default();
@@ -77,14 +78,13 @@ impl Floors {
         number(self.activities)
     }
 
-    /// From when on to look for what is due.
+    /// The time from which due rows are searched.
     pub(in crate::tables) fn due(&self) -> i64 {
         let is_full = self.due_full_at.is_none_or(|at| at <= Instant::now());
         if is_full { 0 } else { micros(self.due) }
     }
 
-    /// A transaction whose time is `now` has asked, at `asked_at`, what is due next. Whatever is written from now on is due later
-    /// than now.
+    /// A transaction whose time is `now` has read, at `asked_at`, the next due time. Later writes are due later than now.
     pub(in crate::tables) fn learn_due(
         &mut self,
         next: Option<Timestamp>,
@@ -105,7 +105,7 @@ impl Floors {
         self.due = at.map_or(self.due, |at| self.due.min(at));
     }
 
-    /// Looks at everything that is due: a node has ended, whose concern some of it was.
+    /// Reads all due rows next time: a node has ended that would have promoted some of them.
     pub(crate) fn forget_due(&mut self) {
         self.due_full_at = None;
     }
@@ -116,7 +116,7 @@ impl Floors {
         self.activities = news.activities_from.map_or(self.activities, |from| self.activities.min(from));
     }
 
-    /// A look at where the lists begin, if it is time for one.
+    /// A read of the first ready rows, if it is time for one.
     pub(in crate::tables) fn look(&mut self) -> Option<Request> {
         let now = Instant::now();
         let is_due = |at: Option<Instant>| at.is_none_or(|at| at <= now);
@@ -127,7 +127,7 @@ impl Floors {
         Some(Request::new(Meaning::Floors, LOOK, parameters![instances, activities]))
     }
 
-    /// Where a look begins that is sent now: at the last known beginning, or at the very beginning if it is time for that.
+    /// Where a read that is sent now begins: at the last known start, or at the first entry if it is time for that.
     pub(in crate::tables) fn begin_look(&mut self) -> (i64, i64) {
         let now = Instant::now();
         self.near_at = Some(now + NEAR_PAUSE);
@@ -152,8 +152,8 @@ impl Floors {
         Ok(())
     }
 
-    /// Where the look found nothing ready, whatever becomes ready has this number, which was drawn or is the next to be used, or a
-    /// higher one, or its commit is still to be notified of.
+    /// If the read found no ready row, a row that becomes ready has at least this number, which was drawn or is the
+    /// next to be used, or the notification of its commit is still to come.
     pub(in crate::tables) fn take_drawn(&mut self, first: Option<u64>) {
         let (Some((instances, activities)), Some(first)) = (self.found.take(), first) else { return };
         self.instances = instances.unwrap_or(first);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_ready_later_moves_the_beginning_down_and_never_up() {
+    fn rows_made_ready_later_move_the_beginning_down_and_never_up() {
         let mut floors = looked(Some(7), Some(9));
         floors.lower(News { instances_from: Some(5), activities_from: Some(2_000), ..News::default() });
         assert_eq!((floors.instances(), floors.activities()), (5, 9));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_answer_to_a_look_at_everything_counts_for_the_pause() {
+    fn only_the_answer_to_a_full_read_counts_for_the_pause() {
         let mut floors = Floors::default();
         assert_eq!((floors.begin_look(), floors.full_sent_at), ((0, 0), None), "it is off");
         floors.switch(true);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_looked_for_that_was_due_before_the_last_look() {
+    fn rows_due_before_the_last_read_are_not_searched() {
         let mut floors = Floors { is_on: true, ..Floors::default() };
         let at = Timestamp::from_micros;
         assert_eq!(floors.due(), 0);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_everything_is_repeated_after_a_pause_and_a_near_one_more_often() {
+    fn a_full_read_is_repeated_after_a_pause_and_a_near_one_more_often() {
         let mut floors = Floors { is_on: true, ..Floors::default() };
         assert!(floors.look().is_some() && floors.full_sent_at.take().is_some());
         assert!(floors.look().is_none(), "it is not time");

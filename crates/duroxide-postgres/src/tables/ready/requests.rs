@@ -1,4 +1,4 @@
-//! Statements that find and lock what can be claimed.
+//! Statements that find and lock ready rows.
 
 use duroxide_core::Timestamp;
 use duroxide_provider::rules::{LaneId, RouteId};
@@ -10,8 +10,9 @@ use crate::{
     value::{limit, micros, number},
 };
 
-/// The longest ready instances on each of these routes. `$1` are the routes, `$2` is how many on each, `$3` where the list
-/// begins. An instance that somebody claims in the meantime has left its place when it is locked.
+/// The longest ready instances on each of these routes. `$1` are the routes, `$2` is how many on each, `$3` the number at
+/// which the list begins. An instance that another node claims in the meantime has lost its ready number when it is
+/// locked.
 macro_rules! ready_instances {
     ($columns:literal) => {
         concat!(
@@ -56,8 +57,8 @@ const READY: &str = ready_instances!("{columns instance}");
 /// messages are those of the locked rows. Instances that are not in both answers are left to the next claim.
 const BELONGINGS_OF_READY: &str =
     belongings!(ready_instances!("instance.number, instance.execution_id"), "$4", "$5::bigint");
-/// Writes when instances are due that would be looked at too early; those that are locked are looked at again within a minute.
-/// Nobody has to know: it does not change them.
+/// Corrects `look_at` of instances that were read too early; locked ones are read again within a minute. Not a change of the
+/// row, so the revision stays.
 const CORRECT_LOOKS: &str = concat!(
     "UPDATE {s}.instance SET look_at = CASE WHEN lock_token IS NULL OR wait_until IS NULL THEN wait_until
         ELSE least(wait_until, ",
@@ -75,7 +76,7 @@ const BELONGINGS_OF_DUE: &str =
     belongings!(due_instances!("instance.number, instance.execution_id"), "$3", "$4::bigint");
 const STRAYS: &str = "SELECT {columns instance} FROM {s}.instance WHERE instance.is_stray
     ORDER BY instance.number FOR UPDATE SKIP LOCKED";
-/// Where instances are ready, and whether there are stray mailboxes: one row without a route if there are none.
+/// Counts of ready instances by route, and whether stray mailboxes exist: one row without a route if none is ready.
 const ROUTE_COUNTS: &str =
     "SELECT strays.exist AS has_strays, route.id, route.definition, (SELECT count(*) FROM (SELECT 1 FROM {s}.ready_instance
         WHERE ready_instance.route = route.id AND ready_instance.place >= $2::bigint LIMIT $1) AS counted) AS ready
@@ -97,7 +98,8 @@ const SESSIONS_OF_READY: &str = "SELECT {columns session} FROM {s}.session
     WHERE session.id IN (SELECT activity.session_id FROM {s}.activity
         WHERE activity.wait_until IS NULL AND activity.session_id IS NOT NULL)
     ORDER BY session.id FOR UPDATE OF session";
-/// Ready activities of sessions that nobody else holds. Only a forecast: the rules decide who may take them.
+/// Ready activities of sessions that no other owner holds. Only a forecast: the rules decide which claims may take
+/// them.
 const READY_IN_SESSIONS: &str = concat!(
     "SELECT {columns activity} FROM (SELECT DISTINCT session_id, lane FROM {s}.activity
         WHERE wait_until IS NULL AND session_id IS NOT NULL) AS wanted
@@ -121,7 +123,7 @@ pub(super) const MAY_BE_READY: &str = "SELECT
         OR EXISTS (SELECT 1 FROM {s}.activity WHERE wait_until IS NULL AND session_id IS NOT NULL) AS activities";
 
 impl Request {
-    /// Locks ready instances and loads what belongs to them.
+    /// Locks ready instances and loads their rows.
     pub(in crate::tables) fn ready_instances(
         routes: &[RouteId],
         at_most: usize,
@@ -144,7 +146,7 @@ impl Request {
         ]
     }
 
-    /// Locks instances that are due and loads what belongs to them.
+    /// Locks due instances and loads their rows.
     pub(in crate::tables) fn due_instances(
         at: Option<Timestamp>,
         from: i64,

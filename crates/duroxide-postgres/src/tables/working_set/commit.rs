@@ -1,4 +1,4 @@
-//! The last round trip of a transaction: sends what it has written, and commits.
+//! The last round trip of a transaction: sends its writes, and commits.
 
 use std::time::Instant;
 
@@ -31,32 +31,32 @@ const NEXT_DUE: &str = "SELECT min(due.at) AS at FROM (
 /// How many numbers a node has at hand. A batch that needs more draws them first, which costs a round trip.
 const RESERVE: usize = 4_096;
 
-/// What is known after a commit.
+/// The answer of a commit.
 #[derive(Debug)]
 pub(crate) struct Committed {
     pub(crate) due: Looked,
-    /// Whether others were notified.
+    /// Whether other processes were notified.
     pub(crate) was_told: bool,
 }
 
-/// What a transaction knows of what is due.
+/// The knowledge of a transaction about the next due time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Looked {
-    /// The database has said when something is due.
+    /// The database has returned the next due time.
     Asked(Option<Timestamp>),
     /// The earliest time that the transaction itself has written.
     Wrote(Option<Timestamp>),
 }
 
 impl PostgresTables {
-    /// Sends what was written and commits, in one round trip. Nothing is sent if nothing was read or written.
+    /// Sends the writes and commits, in one round trip. Sends nothing if nothing was read or written.
     pub(in crate::tables) fn commit(&mut self) -> Result<(), Trouble> {
         self.finish_and_notify(Vec::new(), None).map(|_| ())
     }
 
-    /// The same, and in the same round trip notifies others, behind the commit: a transaction that notifies holds a lock of the
-    /// whole server while it waits for the disk. Finds out when something is due if that is asked, or if only the database
-    /// can tell.
+    /// Like [`Self::commit`], and in the same round trip, behind the commit, notifies other processes: a transaction that
+    /// notifies holds a lock of the whole server while it waits for the disk. Reads the next due time if that is requested, or
+    /// if only the database knows it.
     pub(crate) fn commit_and_look(
         &mut self,
         now: Timestamp,
@@ -111,7 +111,7 @@ impl PostgresTables {
             (Phase::Closed | Phase::Prefetched | Phase::Sent, _) => Frame::Commit,
         };
         let asked_at = Instant::now();
-        // Whatever comes of it, the transaction is over unless `rollback` is called, which is harmless then.
+        // In any case the transaction is over; a call of `rollback` is harmless then.
         let finished = match notification {
             Some(notification) => self.connection.trip_with_behind(&queries, notification, frame),
             None => self.connection.trip(&queries, frame).map(|answers| (answers, false)),
@@ -122,7 +122,7 @@ impl PostgresTables {
         Ok((asked, was_told))
     }
 
-    /// The transaction was committed: what it wrote is for the row cache.
+    /// The transaction was committed: its rows go into the row cache.
     fn keep_written(&mut self, outcome: Option<&Row>, asked_at: Instant) -> Result<(), Trouble> {
         self.routes.keep();
         self.lanes.keep();
@@ -135,7 +135,7 @@ impl PostgresTables {
         Ok(())
     }
 
-    /// Statements that write what this transaction has written.
+    /// The statements for the writes of this transaction.
     pub(in crate::tables) fn unsent(&mut self, blocks: u64) -> Result<Vec<Query>, Trouble> {
         if self.set.revision.is_none() && self.set.has_writes() {
             self.set.revision = Some(self.next_number()?);
@@ -157,7 +157,7 @@ impl PostgresTables {
     }
 }
 
-/// Whether a row tells what a statement of several parts has done.
+/// Whether a row is the outcome of a statement of several parts.
 fn has_outcome(row: &Row) -> bool {
     row.columns().iter().any(|column| column.name() == "unchanged")
 }

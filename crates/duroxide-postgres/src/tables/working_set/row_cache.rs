@@ -1,8 +1,9 @@
 //! Rows as this node wrote or locked them last.
 //!
-//! A transaction that finds all its rows in this cache takes one round trip, because it reads nothing. The cached rows are not
-//! locked, so another node may have changed one of them. Every write gives a row a new revision. The transaction compares
-//! revisions when it writes; if one differs, the transaction has no effect, and the engine repeats it with rows from the database.
+//! A transaction that finds all its rows in this cache takes one round trip, because it reads nothing. The cached rows are
+//! not locked, so another node may have changed one of them. Every write gives a row a new revision. The transaction
+//! compares revisions when it writes; if one differs, the transaction has no effect, and the engine repeats it with rows
+//! from the database.
 //!
 //! A node that writes an execution, event, message or value of an instance also gives the instance a new revision. So an
 //! instance that still has the cached revision has not been changed, and neither has anything that belongs to it.
@@ -29,7 +30,7 @@ use crate::{
 /// How many rows and how many bytes of texts are kept. If more come, all are forgotten.
 const ROWS_MAX: usize = 32_768;
 const BYTES_MAX: usize = 32 << 20;
-/// For so many transactions after one that failed, nothing is taken from here.
+/// For this many transactions after a failure the cache is not used.
 const PAUSE: u32 = 16;
 
 #[derive(Debug, Default)]
@@ -45,15 +46,15 @@ pub(in crate::tables) struct RowCache {
     bytes: usize,
     all_ready_instances: AllReady,
     all_ready_activities: AllReady,
-    /// Whether nobody else makes anything ready: for tests.
+    /// For tests: assume that this is the only writer.
     pub(in crate::tables) is_only_writer: bool,
     pause: u32,
 }
 
 /// Whether the cache holds all ready rows of a queue, and when that was last verified.
 ///
-/// Other nodes notify this one of rows that they make ready, unless they have not noticed this node yet. Therefore the node verifies at
-/// intervals that the first ready row of the database is the first ready row of the cache.
+/// Other nodes notify this one of rows that they make ready, unless they have not noticed this node yet. Therefore the node
+/// verifies at intervals that the first ready row of the database is the first ready row of the cache.
 #[derive(Debug, Default)]
 struct AllReady(Option<Instant>);
 
@@ -84,7 +85,7 @@ pub(in crate::tables) struct FirstReady {
     pub(in crate::tables) has_others: bool,
 }
 
-/// An instance, and what is known of what belongs to it.
+/// An instance and its known rows.
 #[derive(Debug)]
 struct CachedInstance {
     row: InstanceRow,
@@ -105,7 +106,7 @@ struct CachedActivity {
 }
 
 impl RowCache {
-    /// Forgets everything after a failure. What is read from the database next decides.
+    /// Clears the cache after a failure. The next reads go to the database.
     pub(in crate::tables) fn distrust(&mut self) {
         self.clear();
         self.pause = PAUSE;
@@ -115,7 +116,7 @@ impl RowCache {
         *self = Self { is_only_writer: self.is_only_writer, pause: self.pause, ..Self::default() };
     }
 
-    /// Others may have made something ready in these queues.
+    /// Other processes may have made rows of these queues ready.
     pub(in crate::tables) fn forget_ready(&mut self, queues: Readies) {
         if queues.instances {
             self.all_ready_instances = AllReady(None);
@@ -125,8 +126,8 @@ impl RowCache {
         }
     }
 
-    /// Where a transaction has read all rows that can be claimed, those that become ready from now on are written by this
-    /// node, or others notify of them. Cached rows that it did not find were claimed by others.
+    /// After a transaction has read all rows that can be claimed, later ready rows are written by this node, or other
+    /// processes notify of them. Cached rows that it did not find were claimed by other nodes.
     fn take_ready_lists(&mut self, set: &WorkingSet) {
         if set.is_loaded && set.strays_are_read && set.ready_routes.is_whole() {
             let known: Vec<u64> = self.ready_instances.iter().map(|(_, _, number)| *number).collect();
@@ -145,14 +146,14 @@ impl RowCache {
     pub(in crate::tables) fn forget_activities_of(&mut self, instance: u64) {
         let of = self.activities.values().filter(|cached| cached.activity.queued.instance == instance);
         let numbers: Vec<u64> = of.map(|cached| cached.activity.queued.number).collect();
-        // Should the statement be rolled back, they are there, and not here.
+        // If the statement is rolled back, they exist in the database only.
         if !numbers.is_empty() {
             self.all_ready_activities = AllReady(None);
         }
         numbers.into_iter().for_each(|number| self.remove_activity(number));
     }
 
-    /// Whether it is time to look for the first rows that can be claimed.
+    /// Whether it is time to read the first ready rows.
     pub(in crate::tables) fn is_look_due(&self) -> bool {
         let is_due = self.all_ready_instances.is_look_due() || self.all_ready_activities.is_look_due();
         is_due && !self.is_only_writer
@@ -169,7 +170,7 @@ impl RowCache {
         self.all_ready_activities.compare(first.activity == activity);
     }
 
-    /// Takes what a committed transaction has locked or written, all of which was sent.
+    /// Takes the rows that a committed transaction has locked or written, all of which were sent.
     pub(in crate::tables) fn take(&mut self, mut set: WorkingSet) {
         self.take_ready_lists(&set);
         set.instances.absent_keys().for_each(|number| self.remove_instance(*number));
@@ -231,7 +232,7 @@ impl RowCache {
         if queued.is_ready() {
             match queued.session_id {
                 None => _ = self.ready_activities.insert((queued.lane, queued.number)),
-                // Who owns a session is not known here.
+                // The owner of a session is not cached.
                 Some(_) => self.all_ready_activities = AllReady(None),
             }
         }
@@ -253,7 +254,7 @@ fn bytes_of(activity: &Activity) -> usize {
 }
 
 impl CachedInstance {
-    /// `None`: not all of it is known, or nobody will ask for it soon.
+    /// `None`: some rows are unknown, or the instance will not be needed soon.
     fn of(set: &mut WorkingSet, row: InstanceRow, messages: Vec<Message>, revision: u64) -> Option<Self> {
         let number = row.number;
         if set.mailboxes.get(&number) != Some(&Mailbox::Whole) {

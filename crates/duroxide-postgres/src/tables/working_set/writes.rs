@@ -33,7 +33,7 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    /// For tables of which it is known whether a row is there.
+    /// For tables whose rows are known to exist or not.
     pub(super) fn changes<K, R: Record>(&mut self, changes: &Changes<'_, K, R>, key: fn(&K) -> Vec<Value>) {
         self.deletes(changes, key);
         if !changes.updated.is_empty() {
@@ -42,7 +42,7 @@ impl Writes {
         self.inserts(changes);
     }
 
-    /// Looks for rows that are not written.
+    /// Verifies rows that are not written.
     pub(super) fn verifies<'a, R: Record>(
         &mut self,
         keys: impl Iterator<Item = &'a u64>,
@@ -56,7 +56,7 @@ impl Writes {
         }
     }
 
-    /// For tables with revisions. A row whose revision is not known was not read, and is not found.
+    /// For tables with revisions. A row with an unknown revision was not read, and is left out.
     pub(super) fn changes_unchanged<R: Record>(
         &mut self,
         changes: &Changes<'_, u64, R>,
@@ -75,7 +75,7 @@ impl Writes {
         self.inserts(changes);
     }
 
-    /// For tables that are written without looking whether the row is there.
+    /// For tables that are written without reading whether the row exists.
     pub(super) fn upserts<K, R: Record>(&mut self, changes: &Changes<'_, K, R>, key: fn(&K) -> Vec<Value>) {
         self.deletes(changes, key);
         if !changes.updated.is_empty() || !changes.inserted.is_empty() {

@@ -7,8 +7,8 @@ use crate::{InstanceInfo, ProviderAdmin, ProviderError};
 
 const CURSOR_PREFIX: &str = "created-";
 
-/// Where an instance stands: newest first, instances of one millisecond by id. Neither ever changes, so a place is
-/// found again although the instance at it was deleted.
+/// The sort key of an instance: newest first, instances of one millisecond by id. Neither ever changes, so a page
+/// continues correctly although the instance at its end was deleted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     newest: Reverse<u64>,
@@ -67,7 +67,7 @@ async fn candidates<A: ProviderAdmin + ?Sized>(
         }
         match admin.get_instance_info(&id).await {
             Ok(info) => infos.push(info),
-            // It was deleted since it was listed. The contract gives this reason as a text only.
+            // The instance was deleted since it was listed. The contract gives this reason as a text only.
             Err(error) if !error.is_retryable() && error.message.contains("not found") => {}
             Err(error) => return Err(error),
         }

@@ -22,7 +22,7 @@ pub(crate) async fn summarize<A: ProviderAdmin + ?Sized>(
                 let identity = [&*info.orchestration_name, &*info.orchestration_version, &*info.status];
                 tally.add(&info.instance_id, identity, info.created_at, execution.completed_at);
             }
-            // It was deleted since it was listed. The contract gives this reason as a text only.
+            // The instance was deleted since it was listed. The contract gives this reason as a text only.
             Err(ProviderError { retryable: false, message, .. }) if message.contains("not found") => {}
             Err(error) => return Err(error),
         }

@@ -1,4 +1,4 @@
-//! What people look at to see why something does not move: the work of one instance, and summaries of the store.
+//! Reads for diagnosis: the work of one instance, and summaries of the store.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Rows that nobody could process.
+//! Rows that no node could process.
 
 use std::collections::BTreeSet;
 

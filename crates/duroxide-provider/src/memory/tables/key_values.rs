@@ -1,4 +1,4 @@
-//! Key-values of instances: what earlier executions left, and what the current one changed.
+//! Key-values of instances: those that earlier executions left, and the changes of the current one.
 
 use std::collections::BTreeMap;
 

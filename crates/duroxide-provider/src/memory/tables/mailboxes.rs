@@ -14,7 +14,7 @@ use crate::{
     store::{CANCELLATION, MessageKind, calling_parent},
 };
 
-/// Where a message stands in its mailbox.
+/// The position of a message in its mailbox.
 type Position = (Timestamp, u64);
 /// Instance and position.
 pub(in crate::memory) type MessageKey = (u64, Position);

@@ -1,4 +1,4 @@
-//! Which instances are ready on which route, and what is due.
+//! Ready instances by route, and due rows.
 
 use duroxide_core::Timestamp;
 

@@ -31,7 +31,8 @@ impl Removals {
 }
 
 impl MemoryTables {
-    /// Removes the rows of a deleted instance or a pruned execution, all at once: nobody waits long for memory.
+    /// Removes the rows of a deleted instance or a pruned execution, all at once: in memory that takes no bounded
+    /// steps.
     pub(in crate::memory) fn remove_all_rows(&mut self, removal: &Removal) -> RemovedRows {
         let Removal { instance, execution_id, .. } = *removal;
         let (first, last) = execution_id.map_or((0, u64::MAX), |execution_id| (execution_id, execution_id));

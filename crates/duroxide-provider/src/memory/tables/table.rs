@@ -1,4 +1,4 @@
-//! Rows by key with their indexes. A rollback brings back what a transaction replaced.
+//! Rows by key with their indexes. A rollback restores the rows that a transaction replaced.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,7 +35,7 @@ pub(in crate::memory) struct Table<K, R, I = ()> {
     index: I,
     /// The rows that the writes of the transaction replaced, in the order of the writes.
     replaced: Vec<(K, Option<R>)>,
-    /// How many of these writes [`Self::take_changes`] has told.
+    /// How many of these writes [`Self::take_changes`] has returned.
     told: usize,
 }
 
@@ -75,7 +75,7 @@ impl<K: Ord + Clone, R, I: Index<K, R>> Table<K, R, I> {
         self.replaced.push((key, before));
     }
 
-    /// Changes a row, if it is there. Returns whether it is.
+    /// Changes a row. Returns `false` if it does not exist.
     pub(in crate::memory) fn update(&mut self, key: &K, change: impl FnOnce(&mut R)) -> bool
     where
         R: Clone,
@@ -137,9 +137,9 @@ impl<K: Ord + Clone, R, I: Index<K, R>> Table<K, R, I> {
 
 /// A table in a transaction.
 pub(in crate::memory) trait Transact {
-    /// Keeps what was written.
+    /// Drops the undo log.
     fn commit(&mut self);
-    /// Brings back what was there before.
+    /// Restores the rows before the transaction.
     fn rollback(&mut self);
 }
 

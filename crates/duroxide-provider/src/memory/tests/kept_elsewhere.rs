@@ -1,5 +1,5 @@
 //! A memory engine whose rows are kept elsewhere, change by change, and which is restored from them after every commit.
-//! Whatever a change forgot to tell is lost then, and a story or the comparison notices.
+//! A row that is missing in a change is lost then, and a story or the comparison fails.
 
 use std::collections::BTreeMap;
 

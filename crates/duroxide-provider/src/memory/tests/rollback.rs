@@ -69,7 +69,7 @@ proptest! {
     }
 }
 
-/// I15: the clock may have been set back while nobody used the store.
+/// I15: the clock may have been set back while the store was closed.
 #[test]
 fn leases_are_checked_again_if_the_first_transaction_was_rolled_back() {
     let (late, early) = (Timestamp::from_millis(9_000_000), Timestamp::from_millis(1_000_000));

@@ -1,4 +1,4 @@
-//! Rows that nobody could process. Nothing is ever deleted silently (16.10 to 16.12).
+//! Rows that no node could process. Nothing is ever deleted silently (16.10 to 16.12).
 
 use duroxide_core::WorkItem;
 
@@ -14,7 +14,7 @@ use crate::{
 
 impl<T: Tables> Rules<T> {
     /// Moves a message from its mailbox to the dead letters.
-    pub(in crate::rules) fn bury_message(
+    pub(in crate::rules) fn dead_letter_message(
         &mut self,
         row: &InstanceRow,
         message: QueuedMessage,
@@ -34,7 +34,7 @@ impl<T: Tables> Rules<T> {
     }
 
     /// Moves an activity from its queue to the dead letters; returns the number of the dead letter, and the instance.
-    pub(in crate::rules) fn bury_activity(
+    pub(in crate::rules) fn dead_letter_activity_row(
         &mut self,
         activity: &QueuedActivity,
         data: String,

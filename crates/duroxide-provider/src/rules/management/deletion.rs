@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl<T: Tables> Rules<T> {
-    /// Deletes these instances. Unknown ids are passed over.
+    /// Deletes these instances. Unknown ids are ignored.
     pub(in crate::rules) fn delete_instances(
         &mut self,
         ids: &[String],
@@ -86,7 +86,7 @@ impl<T: Tables> Rules<T> {
         Ok(tree)
     }
 
-    /// Deletes instances: all of them are gone at once, but rows may be left to remove.
+    /// Deletes instances: no later read finds any of them, but rows may be left to remove.
     fn delete(&mut self, rows: &[InstanceRow]) -> Rows<Answer> {
         let (mut result, mut budget) = (DeleteInstanceResult::default(), STEP);
         let task = self.detach(rows, &mut result)?;
@@ -98,16 +98,21 @@ impl<T: Tables> Rules<T> {
     fn detach(&mut self, rows: &[InstanceRow], result: &mut DeleteInstanceResult) -> Rows<u64> {
         let task = self.tables.next_number()?;
         for row in rows {
-            self.detach_one(task, row, result)?;
+            self.delete_visible_rows(task, row, result)?;
         }
         for row in rows {
-            self.delete_unborn(task, &row.id, result)?;
+            self.delete_pending_calls(task, &row.id, result)?;
         }
         Ok(task)
     }
 
-    /// Activities and dead letters are found without their instance, so they go with it.
-    fn detach_one(&mut self, task: u64, row: &InstanceRow, result: &mut DeleteInstanceResult) -> Rows<()> {
+    /// Activities and dead letters are found without their instance, so they are deleted with it.
+    fn delete_visible_rows(
+        &mut self,
+        task: u64,
+        row: &InstanceRow,
+        result: &mut DeleteInstanceResult,
+    ) -> Rows<()> {
         result.instances_deleted += u64::from(row.known);
         result.queue_messages_deleted += self.tables.delete_activities(row.number)?;
         self.tables.delete_dead_letters_of(&row.id)?;
@@ -116,8 +121,13 @@ impl<T: Tables> Rules<T> {
     }
 
     /// Deletes the calls of a deleted parent that were not carried out yet: their children belong to the tree, although
-    /// there is nothing of them but a start. A turn that is about to make one loses its lock.
-    fn delete_unborn(&mut self, task: u64, parent: &str, result: &mut DeleteInstanceResult) -> Rows<()> {
+    /// only their starts exist. A turn that is about to begin such a child loses its lock.
+    fn delete_pending_calls(
+        &mut self,
+        task: u64,
+        parent: &str,
+        result: &mut DeleteInstanceResult,
+    ) -> Rows<()> {
         for (child, call) in self.tables.calls_of(parent)? {
             // Without its row the child is being removed already.
             let Some(mut row) = self.tables.instance(child)? else { continue };
@@ -130,7 +140,7 @@ impl<T: Tables> Rules<T> {
                 }
                 self.settle_with(row, InstanceChange::Lock)?;
             } else {
-                self.detach_one(task, &row, result)?;
+                self.delete_visible_rows(task, &row, result)?;
             }
         }
         Ok(())

@@ -59,7 +59,7 @@ impl<T: Tables> Rules<T> {
         budget: &mut RemovalBudget,
         result: &mut PruneResult,
     ) -> Rows<bool> {
-        // Visiting an instance costs something, also if there is nothing to prune.
+        // Visiting an instance has a cost even with nothing to prune.
         if !budget.spend(0) {
             return Ok(false);
         }

@@ -31,7 +31,7 @@ pub struct WorkRows {
     pub activities: Vec<(QueuedActivity, Lane)>,
     /// How many activities it has.
     pub activities_total: u64,
-    /// The sessions of these activities, as far as there are any; more do no harm.
+    /// The sessions of these activities, if any; others are ignored.
     pub sessions: Vec<SessionRow>,
     /// Its dead letters, oldest first: no more than are shown.
     pub dead_letters: Vec<DeadLetter>,
@@ -40,7 +40,7 @@ pub struct WorkRows {
 }
 
 impl WorkRows {
-    /// What these rows show at this time.
+    /// The answer that these rows give at this time.
     pub fn show(self, now: Timestamp) -> QueuedWork {
         let mut work =
             QueuedWork { now_ms: now.as_millis(), needs: self.needs(now), ..QueuedWork::default() };
@@ -59,8 +59,8 @@ impl WorkRows {
         work
     }
 
-    /// What the next claim must accept: the route of an instance that is ready, else the one it would have now, or as soon as
-    /// its messages let it be claimed.
+    /// The needs of the next claim: the route of an instance that is ready, else the one it would have now, or as soon as its
+    /// messages let it be claimed.
     fn needs(&self, now: Timestamp) -> InstanceNeeds {
         let stored = self.route.clone().filter(|_| self.row.is_ready());
         let Route { name, version, pinned } = stored.unwrap_or_else(|| {
@@ -92,7 +92,7 @@ impl WorkRows {
         self.messages.iter().filter(move |message| message.is_visible(now) && !message.waits_behind(hidden))
     }
 
-    /// The attempt of a lock that is still there is counted in the rows when the lock ends.
+    /// The attempt of a present lock is counted in the rows only when the lock ends.
     fn attempts(&self, message: &QueuedMessage) -> u32 {
         let is_held = self.row.lock.as_ref().is_some_and(|lock| lock.extent.holds(message));
         message.attempts.saturating_add(u32::from(is_held))

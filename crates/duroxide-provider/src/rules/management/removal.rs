@@ -1,9 +1,9 @@
 //! Removing the rows of deleted instances and pruned executions in bounded steps.
 //!
-//! A delete first takes away what leads to the rows: the instance, or the execution. From then on no read, claim or
-//! commit finds them. The rows themselves are removed by the same call, a bounded number in each transaction, so that
-//! other work gets in between. If the call stops, by a crash or because its caller has gone, promotions remove the
-//! rest.
+//! A delete first removes the row that leads to the others: the instance, or the execution. From then on no read, claim
+//! or commit finds them. The rows themselves are removed by the same call, a bounded number in each transaction, so
+//! that other transactions run in between. If the call stops, by a crash or because its caller was dropped, promotions
+//! remove the rest.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ use crate::{
     },
 };
 
-/// A call that makes no step for this long has stopped, and others go on with its removal.
+/// After this long without a step the caller counts as stopped, and promotions continue its removal.
 const STOPPED_AFTER: Duration = Duration::from_secs(60);
-/// The pause between two steps that nobody waits for.
+/// The pause between two background steps.
 const UNATTENDED_PAUSE: Duration = Duration::from_millis(20);
 
 /// How many rows one step may remove.
 pub(in crate::rules) const STEP: RemovalBudget = RemovalBudget::new(REMOVED_ROWS_MAX, REMOVED_BYTES_MAX);
 
 impl<T: Tables> Rules<T> {
-    /// Goes on removing what a delete or a prune has left.
+    /// Removes more of the rows that a delete or a prune has left.
     pub(in crate::rules) fn continue_removal(&mut self, task: RemovalTask) -> Result<Answer, ApplyError> {
         let (mut result, mut budget) = (DeleteInstanceResult::default(), STEP);
         let rows = self.remove_rows(task.0, &mut budget, &mut result)?.then_some(task.0);
@@ -84,7 +84,7 @@ impl<T: Tables> Rules<T> {
         budget: &mut RemovalBudget,
         result: &mut DeleteInstanceResult,
     ) -> Rows<bool> {
-        // Looking at the tables of an instance without rows costs something too.
+        // A removal counts against the budget even without rows: reading its tables has a cost.
         if !budget.spend(0) {
             return Ok(false);
         }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl<T: Tables> Rules<T> {
-    /// What a claim of this instance must accept, which has the messages for a turn.
+    /// The route that a claim of this instance must accept. The instance has the messages for a turn.
     pub(super) fn route_of(&mut self, row: &InstanceRow) -> Rows<RouteId> {
         if start_kinds(row).is_empty()
             && let Some(route) = row.route
@@ -52,7 +52,7 @@ fn start_kinds(row: &InstanceRow) -> &'static [MessageKind] {
     if !row.known {
         &[MessageKind::ContinueAsNew, MessageKind::Start]
     } else if row.waits_for_successor() {
-        // Looked up each time: the stored route may be that of a `ContinueAsNew` that is hidden by now.
+        // Found anew each time: the stored route may be that of a `ContinueAsNew` that is hidden by now.
         &[MessageKind::ContinueAsNew]
     } else {
         &[]

@@ -15,7 +15,7 @@ pub struct QueuedActivity {
     pub number: u64,
     /// The instance that scheduled it.
     pub instance: u64,
-    /// Its execution.
+    /// The number of the execution, from 1.
     pub execution_id: u64,
     /// The event id of the schedule.
     pub activity_id: u64,
@@ -30,7 +30,7 @@ pub struct QueuedActivity {
     pub lock: Option<Lease>,
     /// How often it was claimed.
     pub attempts: u32,
-    /// Whether anybody may have begun it. An attempt that was taken back says nothing of that.
+    /// Whether a claim may have begun to run it. An attempt that was taken back does not change this.
     pub claimed: bool,
     /// Whether the activity was asked to stop.
     pub stop_requested: bool,
@@ -41,7 +41,7 @@ pub struct QueuedActivity {
 }
 
 impl QueuedActivity {
-    /// An activity that nobody has claimed.
+    /// An activity that was never claimed.
     pub fn new(number: u64, instance: u64, lane: LaneId, prepared: &ActivityRow) -> Self {
         Self {
             number,
@@ -82,7 +82,7 @@ pub struct LaneId(pub u64);
 /// A session: its activities go to one owner at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
-    /// Its id.
+    /// The id of the session.
     pub id: String,
     /// The worker that holds the session.
     pub owner: String,

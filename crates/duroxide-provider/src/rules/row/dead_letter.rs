@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use super::LaneId;
 use crate::store::MessageKind;
 
-/// A message or activity that nobody could process.
+/// A message or activity that no node could process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetterRow {
     /// The instance it was for.
     pub instance_id: Option<String>,
     /// Its JSON.
     pub payload: String,
-    /// Why nobody could process it.
+    /// Why it could not be processed.
     pub reason: String,
     /// How often it was claimed.
     pub attempts: u32,
@@ -35,7 +35,7 @@ pub enum Origin {
     },
     /// An activity.
     Activity {
-        /// Its execution.
+        /// The number of the execution, from 1.
         execution_id: u64,
         /// The event id of the schedule.
         activity_id: u64,

@@ -28,7 +28,7 @@ pub fn is_end_of_instance(status: &str) -> bool {
 pub struct InstanceRow {
     /// Its key. An instance that was deleted and started again has another number.
     pub number: u64,
-    /// Its id.
+    /// The id, unique among all instances of the store.
     pub id: String,
     /// Whether the instance was ever started. Every other row is a mailbox.
     pub known: bool,
@@ -53,8 +53,8 @@ pub struct InstanceRow {
     /// Its lost claims.
     #[serde(default)]
     pub losses: Losses,
-    /// The route, which a claim must accept to take the instance. Kept while it waits, so that waking it costs no look-up. Keys of routes mean
-    /// nothing outside their tables.
+    /// The route, which a claim must accept to take the instance. Kept while the instance waits, so that waking it costs no
+    /// lookup. Keys of routes mean nothing outside their tables.
     #[serde(skip)]
     pub route: Option<RouteId>,
     /// Whether and when the instance can be claimed.
@@ -155,7 +155,7 @@ pub struct InstanceLock {
 /// The right to change one instance or run one activity, for a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// Its token.
+    /// The token of the lock's holder.
     pub token: String,
     /// When it ends.
     pub until: Timestamp,
@@ -185,7 +185,7 @@ pub enum Extent {
         /// The highest number among the messages that were taken.
         up_to: u64,
     },
-    /// The messages with this mark: a part of what was visible.
+    /// The messages with this mark: a part of the visible ones.
     Marked {
         /// The mark.
         mark: u64,
@@ -205,7 +205,7 @@ impl Extent {
 /// The properties of an instance that a claim filters by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Route {
-    /// The orchestration, as far as it is known.
+    /// The orchestration, if known.
     pub name: Option<String>,
     /// Its version, if one was asked for or recorded.
     pub version: Option<String>,
@@ -220,9 +220,9 @@ pub struct RouteId(pub u64);
 /// One run of an instance, without its events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutionRow {
-    /// Its status.
+    /// `Running`, `Completed`, `Failed` or `ContinuedAsNew`.
     pub status: String,
-    /// Its output.
+    /// The result or the error; `None` while it runs.
     pub output: Option<String>,
     /// The version it is pinned to.
     pub pinned: Option<VersionTriple>,

@@ -22,11 +22,11 @@ pub struct QueuedMessage {
     pub enqueued_at: Timestamp,
     /// Until when an abandon hides it; zero if none did.
     pub hidden_until: Timestamp,
-    /// How often it was claimed, without the claim whose lock is still there.
+    /// How often it was claimed, without the claim of a present lock.
     pub attempts: u32,
     /// The mark of an [`Extent::Marked`](super::Extent::Marked).
     pub mark: Option<u64>,
-    /// Its JSON. Empty if `item` is there and the tables keep the JSON elsewhere.
+    /// Its JSON. Empty if `item` is set and the tables keep the JSON elsewhere.
     pub data: String,
     /// The decoded message, if it is at hand.
     #[serde(skip)]
@@ -34,7 +34,7 @@ pub struct QueuedMessage {
 }
 
 impl QueuedMessage {
-    /// Where it stands in its mailbox: by due time, then by number.
+    /// Its position in the mailbox: by due time, then by number.
     pub fn position(&self) -> (Timestamp, u64) {
         (self.due_at, self.number)
     }
@@ -70,7 +70,7 @@ impl QueuedMessage {
         Arrival { number: self.number, enqueued_at: self.enqueued_at, due_at: self.due_at }
     }
 
-    /// Whether clients send such messages. What the runtime sends has a key, or a time at which it is due.
+    /// Whether clients send such messages. Messages of the runtime have a key or a due time.
     pub fn is_from_client(&self) -> bool {
         self.key.is_none() && self.due_at == Timestamp::ZERO && !self.is_start()
     }
@@ -101,7 +101,7 @@ pub struct VisibleMessages {
     pub are_all: bool,
 }
 
-/// How much of a mailbox a claim looks at.
+/// How much of a mailbox a claim reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchBound {
     /// Messages, at most.
@@ -111,7 +111,7 @@ pub struct BatchBound {
 }
 
 impl BatchBound {
-    /// Whether a claim that has taken so many messages takes another one, with which it has so many bytes.
+    /// Whether a claim with this many messages takes another one, with which it has this many bytes.
     pub fn admits(self, taken: usize, bytes_with_it: usize) -> bool {
         taken < self.messages && (taken == 0 || bytes_with_it <= self.bytes)
     }

@@ -1,4 +1,4 @@
-//! What deleting and pruning see.
+//! The rows that deleting and pruning read.
 
 use duroxide_core::Timestamp;
 
@@ -7,7 +7,7 @@ use duroxide_core::Timestamp;
 pub struct Removal {
     /// Its key.
     pub number: u64,
-    /// The instance that is gone.
+    /// The deleted instance.
     pub instance: u64,
     /// Only this execution of it.
     pub execution_id: Option<u64>,
@@ -18,7 +18,7 @@ pub struct Removal {
 pub struct ExecutionAge {
     /// Its number.
     pub execution_id: u64,
-    /// Its status.
+    /// `Running`, `Completed`, `Failed` or `ContinuedAsNew`.
     pub status: String,
     /// When it ended.
     pub completed_at: Option<Timestamp>,

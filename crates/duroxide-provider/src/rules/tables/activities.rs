@@ -18,10 +18,10 @@ pub trait ActivityTable {
     /// Inserts an activity, unless its instance has one of the same execution and id. Returns whether it was inserted.
     fn insert_activity(&mut self, activity: &QueuedActivity, prepared: &ActivityRow) -> Rows<bool>;
 
-    /// An activity.
+    /// Reads an activity.
     fn activity(&mut self, number: u64) -> Rows<Option<QueuedActivity>>;
 
-    /// An activity with what it is asked to do.
+    /// Reads an activity with its item.
     fn activity_with_item(&mut self, number: u64) -> Rows<Option<(QueuedActivity, ActivityItem)>>;
 
     /// The number of an activity.
@@ -39,7 +39,7 @@ pub trait ActivityTable {
     /// Whether an instance has queued activities.
     fn has_activities(&mut self, instance: u64) -> Rows<bool>;
 
-    /// Makes every activity ready whose time to wait is over: a shortcut of `rules/readiness.rs`.
+    /// Makes every due activity ready: a shortcut of `rules/readiness.rs`.
     fn wake_due_activities(&mut self, now: Timestamp) -> Rows<()>;
 
     /// The lanes in which an activity without session is ready, in any fixed order.

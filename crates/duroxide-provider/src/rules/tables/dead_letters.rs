@@ -2,12 +2,12 @@
 
 use crate::rules::{DeadLetterRow, Rows};
 
-/// Dead letters.
+/// The table of dead letters.
 pub trait DeadLetterTable {
     /// Inserts a dead letter; returns its number, counted from 1 and never reused.
     fn insert_dead_letter(&mut self, row: &DeadLetterRow) -> Rows<u64>;
 
-    /// A dead letter.
+    /// Reads a dead letter.
     fn dead_letter(&mut self, number: u64) -> Rows<Option<DeadLetterRow>>;
 
     /// Deletes a dead letter.

@@ -7,7 +7,7 @@ use crate::{
 
 /// Executions and their events.
 pub trait HistoryTable {
-    /// An execution.
+    /// Reads an execution.
     fn execution(&mut self, instance: u64, execution_id: u64) -> Rows<Option<ExecutionRow>>;
 
     /// Inserts or replaces an execution.

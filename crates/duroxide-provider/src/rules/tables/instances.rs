@@ -15,11 +15,12 @@ pub trait InstanceTable {
     /// The instance of this id.
     fn instance_named(&mut self, id: &str) -> Rows<Option<InstanceRow>>;
 
-    /// The instance of this number with its current execution. What a rule loads it stores again with
-    /// [`Self::store`], or drops unchanged.
+    /// The instance of this number with its current execution. A rule stores a loaded row again with [`Self::store`],
+    /// or drops it unchanged.
     fn load(&mut self, number: u64) -> Rows<Option<Loaded>>;
 
-    /// Writes an instance that was loaded. The execution was written by [`HistoryTable::write_execution`](super::HistoryTable::write_execution).
+    /// Writes an instance that was loaded. The execution was written by
+    /// [`HistoryTable::write_execution`](super::HistoryTable::write_execution).
     fn store(&mut self, loaded: Loaded, change: InstanceChange) -> Rows<()>;
 
     /// Inserts an instance; returns whether its id was free.
@@ -31,9 +32,9 @@ pub trait InstanceTable {
     /// Makes an instance ready that waited on its route for nothing but a message.
     fn wake_instance(&mut self, number: u64, ready: u64) -> Rows<()>;
 
-    /// Does the same without reading the instance, if one write can tell that it has this id, is running, unlocked and
-    /// on its route, and waits: a shortcut of `rules/readiness.rs`. The caller inserts a message next that is visible at once, and
-    /// neither a start nor a queue message. Returns whether it did. Tables that cannot tell return `false`.
+    /// Does the same without reading the instance, if one write can check that it has this id, is running, unlocked and on its
+    /// route, and waits: a shortcut of `rules/readiness.rs`. The caller inserts a message next that is visible at once, and
+    /// neither a start nor a queue message. Returns whether it did. Tables without such a write return `false`.
     fn wake_if_waiting(&mut self, number: u64, id: &str, ready: u64) -> Rows<bool> {
         let _ = (number, id, ready);
         Ok(false)
@@ -60,17 +61,17 @@ pub trait InstanceTable {
     fn bulk_selection(&mut self, filter: &InstanceFilter, running_too: bool) -> Rows<Vec<(u64, String)>>;
 }
 
-/// Which columns of an instance change beside its readiness.
+/// Which columns of an instance change besides its readiness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InstanceChange {
-    /// None.
+    /// No other column.
     Readiness,
-    /// Its lock, whether it is suspect, its losses.
+    /// The lock, the losses, and whether it is suspect.
     Lock,
-    /// And its current execution and the time of its last change.
+    /// The columns of [`Self::Lock`], the current execution and the time of the last change.
     Round,
-    /// And its status.
+    /// The columns of [`Self::Round`], and the status.
     Status,
-    /// And everything else.
+    /// All columns.
     Description,
 }

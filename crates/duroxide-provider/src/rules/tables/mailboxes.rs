@@ -63,7 +63,7 @@ pub trait MailboxTable {
     /// Gives messages the mark of an [`Extent::Marked`].
     fn mark_messages(&mut self, instance: u64, messages: &[QueuedMessage], mark: u64) -> Rows<()>;
 
-    /// Deletes the messages of an extent; returns whether others are left in the mailbox.
+    /// Deletes the messages of an extent; returns whether the mailbox has more.
     fn consume(&mut self, instance: u64, extent: &Extent) -> Rows<bool>;
 
     /// Hides the messages of an extent until this time, takes their mark away and adds to their attempts.
@@ -100,7 +100,7 @@ pub struct NewMessage<'a> {
 }
 
 impl NewMessage<'_> {
-    /// The message as it is in the mailbox.
+    /// The stored message.
     pub fn queued(&self) -> QueuedMessage {
         QueuedMessage {
             number: self.number,

@@ -8,7 +8,7 @@ use crate::{
     store::{NodeRow, StoredNode},
 };
 
-/// Nodes.
+/// The table of nodes.
 pub trait NodeTable {
     /// The number of a node, and the owners of sessions that end with it.
     fn node(&mut self, name: &str) -> Rows<Option<(NodeId, Vec<String>)>>;
@@ -16,7 +16,7 @@ pub trait NodeTable {
     /// Inserts a node, or replaces the one of its name, which keeps its number. Numbers count from 1 and are never reused.
     fn write_node(&mut self, row: &NodeRow, now: Timestamp) -> Rows<NodeId>;
 
-    /// Notes that a node was seen. Returns whether it is there.
+    /// Renews a node. Returns whether its row exists.
     fn touch_node(&mut self, name: &str, now: Timestamp) -> Rows<bool>;
 
     /// Inserts a node under a number that it had before.

@@ -1,4 +1,4 @@
-//! Which instances are ready on which route, and what is due.
+//! Ready instances by route, and due rows.
 
 use duroxide_core::Timestamp;
 
@@ -7,7 +7,7 @@ use crate::{
     store::Readies,
 };
 
-/// Which instances are ready on which route, and what is due.
+/// Ready instances by route, and due rows.
 pub trait ReadyIndex {
     /// The key of a route, which is stored if it is new.
     fn route_id(&mut self, route: &Route) -> Rows<RouteId>;
@@ -30,24 +30,24 @@ pub trait ReadyIndex {
     /// Numbers of stray mailboxes, ascending.
     fn stray_instances(&mut self) -> Rows<Vec<u64>>;
 
-    /// Instances whose time to wait is over, by (time, number).
+    /// Due instances, by (time, number).
     fn due_instances(&mut self, now: Timestamp) -> Rows<Vec<DueInstance>>;
 
     /// The earliest time at which something is due: an instance or activity that waits, a removal, or the lease of a
     /// session that has queued activities and ends after `sessions_after`.
     fn next_due(&mut self, sessions_after: Timestamp) -> Rows<Option<Timestamp>>;
 
-    /// Which queues hold something that some claim may take; may say yes too often, never too seldom.
+    /// Which queues may have ready items. A queue with a ready item is never left out.
     fn may_be_ready(&mut self) -> Rows<Readies>;
 }
 
-/// An instance whose time to wait is over.
+/// A due instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DueInstance {
     /// The instance.
     pub number: u64,
-    /// Whether the tables can tell that it is known, unlocked, on its route, does not wait for its successor, and has a
-    /// message that is visible and no queue message: it is ready, and nothing else has to be looked at. A shortcut of
-    /// `rules/readiness.rs`; tables that cannot tell say `false`.
+    /// Whether the tables know that it is known, unlocked, on its route, does not wait for its successor, and has a
+    /// message that is visible and no queue message: it is ready, and no other row has to be read. A shortcut of
+    /// `rules/readiness.rs`; tables that do not know it return `false`.
     pub is_plainly_ready: bool,
 }

@@ -12,10 +12,10 @@ pub trait RemovalTable {
     /// The first removal of a task.
     fn first_removal(&mut self, task: u64) -> Rows<Option<Removal>>;
 
-    /// Ends a removal, all of whose rows are gone.
+    /// Ends a removal after its last row was removed.
     fn delete_removal(&mut self, removal: &Removal) -> Rows<()>;
 
-    /// Inserts a task, or changes when others may go on with it.
+    /// Inserts a task, or changes the time from which promotions may continue it.
     fn write_removal_task(&mut self, task: u64, remove_at: Timestamp) -> Rows<()>;
 
     /// Ends a task.
@@ -70,11 +70,11 @@ impl RemovalBudget {
 /// The rows that a step of a removal removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RemovedRows {
-    /// Events.
+    /// The number of events.
     pub events: u64,
-    /// Messages.
+    /// The number of messages.
     pub messages: u64,
-    /// Executions.
+    /// The number of executions.
     pub executions: u64,
     /// Whether no row of the removal is left.
     pub is_done: bool,

@@ -4,9 +4,9 @@ use duroxide_core::Timestamp;
 
 use crate::rules::{Rows, SessionRow};
 
-/// Sessions.
+/// The table of activity sessions.
 pub trait SessionTable {
-    /// A session.
+    /// Reads a session.
     fn session(&mut self, id: &str) -> Rows<Option<SessionRow>>;
 
     /// Inserts or replaces a session.

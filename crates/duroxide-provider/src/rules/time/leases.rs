@@ -7,8 +7,8 @@ use duroxide_core::Timestamp;
 use crate::rules::{InstanceChange, Lease, Rows, Rules, Tables};
 
 impl<T: Tables> Rules<T> {
-    /// The clock was set back: shortens every lease that would end later than its length from now, so that what is locked
-    /// does not stay so until the clock has caught up. Leases that have ended stay so.
+    /// The clock was set back: shortens every lease that would end later than its length from now, so that locks do not
+    /// last until the clock has caught up. Ended leases stay ended.
     pub(in crate::rules) fn shorten_leases(&mut self) -> Rows<()> {
         let now = self.now;
         for mut row in self.tables.leased_instances(now)? {
@@ -33,8 +33,8 @@ impl<T: Tables> Rules<T> {
     }
 
     /// The clock was set forward by this much: lets every lease that was live before end that much later, at most one lease
-    /// from now, because for their holders no time has passed. What can already be claimed stays so. Sessions move too, and
-    /// the times at which nodes were last seen; timers and delays do not.
+    /// from now, because for their holders no time has passed. Items that can already be claimed stay ready. Sessions move
+    /// too, and the times at which nodes were last seen; timers and delays do not.
     pub(in crate::rules) fn move_live_leases(&mut self, by: Duration) -> Rows<()> {
         let now = self.now;
         let before = now.saturating_sub(by);

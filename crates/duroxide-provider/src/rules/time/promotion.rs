@@ -1,4 +1,4 @@
-//! Promotes what has become due: timers, hidden rows, ended leases, messages that waited too long for their instance.
+//! Promotes due rows: timers, hidden rows, ended leases, messages that waited too long for their instance.
 
 use duroxide_core::Timestamp;
 
@@ -15,7 +15,7 @@ impl<T: Tables> Rules<T> {
             }
             let Some(row) = self.tables.instance(due.number)? else { continue };
             if !row.known && !self.tables.has_start(row.number)? {
-                notes.extend(self.bury_orphans(&row)?);
+                notes.extend(self.dead_letter_orphans(&row)?);
             }
             self.settle(row)?;
         }
@@ -23,13 +23,13 @@ impl<T: Tables> Rules<T> {
     }
 
     /// Makes dead letters of messages that waited too long for an unknown instance (16.11).
-    fn bury_orphans(&mut self, row: &InstanceRow) -> Rows<Vec<DeadLetterNote>> {
+    fn dead_letter_orphans(&mut self, row: &InstanceRow) -> Rows<Vec<DeadLetterNote>> {
         let ttl = u64::try_from(self.options.orphan_message_ttl.as_micros()).unwrap_or(u64::MAX);
         let Some(oldest) = self.now.as_micros().checked_sub(ttl) else { return Ok(Vec::new()) };
         let orphans = self.tables.messages_waiting_since(row.number, Timestamp::from_micros(oldest))?;
         orphans
             .into_iter()
-            .map(|message| self.bury_message(row, message, DeadLetterReason::NoInstance))
+            .map(|message| self.dead_letter_message(row, message, DeadLetterReason::NoInstance))
             .collect()
     }
 }

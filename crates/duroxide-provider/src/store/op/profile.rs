@@ -1,4 +1,5 @@
-//! The facts of an operation that decide how it is queued and who is notified of it: one match over all operations.
+//! The facts of an operation that decide how it is queued and which watchers are notified: one match over all
+//! operations.
 
 use std::time::Duration;
 
@@ -23,9 +24,9 @@ pub enum OpClass {
 pub enum Watched<'a> {
     /// None. Where an operation leaves something for a turn, the round of that turn notifies.
     Nothing,
-    /// The instance of a round, if the round is worth telling.
+    /// The instance of a round, if watchers are notified of the round.
     Round(&'a PreparedRound),
-    /// None; but the message may begin an instance, and the answer says whether it did.
+    /// None; but the message may begin an instance, and the answer tells whether it did.
     Begins(&'a MessageRow),
     /// This instance.
     Instance(&'a str),
@@ -48,18 +49,18 @@ pub enum Payload<'a> {
     Events(&'a [EventRow], &'a [StateChange]),
 }
 
-/// What a store has to know of an operation before and after it is carried out. See [`Op::profile`].
+/// Facts about an operation, used before and after it is carried out. See [`Op::profile`].
 #[derive(Debug, Clone, Copy)]
 pub struct OpProfile<'a> {
     /// When it is taken into a transaction.
     pub class: OpClass,
     /// Which queues it may fill.
     pub readies: Readies,
-    /// Who is notified.
+    /// The watchers to notify.
     pub watched: Watched<'a>,
     /// The length of the lease that it renews, from now.
     pub lease: Option<Duration>,
-    /// What makes it large.
+    /// The part that decides its size.
     pub payload: Payload<'a>,
 }
 
@@ -97,7 +98,7 @@ impl<'a> OpProfile<'a> {
 }
 
 impl Op {
-    /// Everything that a store knows of the operation, except for how it is carried out.
+    /// The facts about the operation, except for how it is carried out.
     #[inline]
     pub fn profile(&self) -> OpProfile<'_> {
         const COMMIT: OpProfile<'_> = OpProfile::of(OpClass::Commit);
@@ -133,7 +134,7 @@ impl Op {
             | Self::RenewSessions { extend_for, .. } => RENEWAL.renews(*extend_for),
             Self::CleanupSessions => RENEWAL.fills(ACTIVITIES),
             Self::RenewNodes { .. } => RENEWAL,
-            // A delete frees what a turn holds that its parent will never call.
+            // A delete frees the permits of turns that its parent will never call.
             Self::DeleteInstances { .. } | Self::DeleteTree { .. } | Self::DeleteBulk(_) => {
                 MANAGEMENT.fills(INSTANCES).watched(Watched::Unknown)
             }
@@ -142,7 +143,7 @@ impl Op {
         }
     }
 
-    /// The same operation with another length of the lease that it renews, if it renews one.
+    /// The operation with another length of the lease that it renews, if any.
     #[must_use]
     pub fn with_lease(mut self, lease: Duration) -> Self {
         if let Self::RenewInstance { extend_for, .. }
@@ -160,7 +161,7 @@ impl Op {
 }
 
 impl Watched<'_> {
-    /// Whether clients may wait for what the operation changes, in this process or in another one.
+    /// Whether clients, in this process or in another one, may wait for the changes of the operation.
     pub fn is_watched(self) -> bool {
         match self {
             Self::Nothing | Self::Begins(_) => false,
@@ -171,7 +172,7 @@ impl Watched<'_> {
 }
 
 impl Payload<'_> {
-    /// Its bytes: what makes a transaction large.
+    /// Its bytes, which count towards the size of a transaction.
     pub fn bytes(self) -> usize {
         match self {
             Self::Nothing => 0,

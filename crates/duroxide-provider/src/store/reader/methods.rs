@@ -1,7 +1,7 @@
 //! The one list of the reads of [`StoreReader`](super::StoreReader).
 //!
-//! The trait has docs; the list has what engines in front of others are made of. Reads of many are not in it: their default bodies
-//! make the single reads of the engine in front, which may treat them in its own way. A test compares list and trait.
+//! The trait has docs; macros build engines in front of others from the list. Reads of many are not in it: their default bodies
+//! call the single reads of the engine in front, which may override them. A test compares list and trait.
 
 /// The types in the list.
 #[doc(hidden)]

@@ -1,7 +1,8 @@
 //! Starts, events and queue messages that a caller writes in a transaction of its own.
 //!
-//! A store has a table `intake`. A caller inserts a row there, beside rows of its own, and commits both or neither. The
-//! store takes committed rows over in the order of their numbers: see [`Rules::take_in`](crate::rules::Rules::take_in).
+//! A store has a table `intake`. A caller inserts a row there together with rows of its own, and commits both or
+//! neither. The store takes committed rows over in the order of their numbers: see
+//! [`Rules::take_in`](crate::rules::Rules::take_in).
 
 use duroxide_core::{
     INITIAL_EXECUTION_ID, TracedInput, WorkItem, is_reserved_root_id,
@@ -16,7 +17,7 @@ use super::{MessageKind, MessageRow};
 /// How many bytes of data the rows of a transaction have. A single row may have more.
 pub const INTAKE_BYTES_MAX: usize = 8 << 20;
 
-/// A row of the intake. Its texts are the caller's: [`Self::check`] says whether they make sense.
+/// A row of the intake. The caller wrote its texts: [`Self::check`] validates them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IntakeRow {
     /// [`Self::START`], [`Self::RAISE`] or [`Self::ENQUEUE`].
@@ -86,7 +87,7 @@ impl IntakeRow {
     /// Whether a store takes the row over. A client checks the same before it sends.
     ///
     /// # Errors
-    /// What is wrong with the row.
+    /// Validates the row.
     pub fn check(&self) -> Result<(), InvalidIntake> {
         let kind = self.known_kind()?;
         let is_start = kind == Kind::Start;
@@ -127,7 +128,7 @@ impl IntakeRow {
         })
     }
 
-    /// The message that the row stands for.
+    /// The message of the row.
     ///
     /// # Errors
     /// See [`Self::check`].
@@ -151,7 +152,7 @@ impl IntakeRow {
         MessageRow::new(item, None).map_err(|refusal| invalid(refusal.to_string()))
     }
 
-    /// What a dead letter says of the row's kind, which may be unknown.
+    /// The kind that a dead letter gets; the row's may be unknown.
     pub(crate) fn message_kind(&self) -> MessageKind {
         match self.known_kind() {
             Ok(Kind::Start) => MessageKind::Start,
@@ -161,7 +162,7 @@ impl IntakeRow {
     }
 }
 
-/// What a row asks for.
+/// The request of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Start,
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_somebody_wrote_by_hand_is_checked_when_it_is_read() {
+    fn a_row_written_by_hand_is_checked_when_it_is_read() {
         let row = |kind: &str, version: Option<&str>| IntakeRow {
             kind: kind.to_owned(),
             instance_id: "a".to_owned(),

@@ -6,7 +6,7 @@ use crate::{
     store::{IntakeRow, StoreFailure},
 };
 
-/// A store whose whole content is copied elsewhere. Nobody writes to it while this value exists.
+/// A store whose whole content is copied elsewhere. No process writes to it while this value exists.
 ///
 /// Leases are copied and end by themselves; the nodes that held them, and sessions, are not.
 pub trait CopySource {
@@ -34,7 +34,7 @@ pub trait CopySource {
     /// If the store cannot be read.
     fn dead_letters(&mut self) -> Result<Vec<DeadLetterRecord>, StoreFailure>;
 
-    /// What is in the intake, oldest first.
+    /// The rows of the intake, oldest first.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -46,7 +46,7 @@ pub trait CopySource {
     /// If the store cannot be read.
     fn next_number(&mut self) -> Result<u64, StoreFailure>;
 
-    /// Everything, as of time zero: whatever was hidden is.
+    /// The whole content as of time zero, so hidden rows stay hidden.
     ///
     /// # Errors
     /// If the store cannot be read.

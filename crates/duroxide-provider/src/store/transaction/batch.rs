@@ -23,7 +23,7 @@ pub struct Batch<'a> {
     pub clock_set_forward: Option<Duration>,
     /// Operations.
     pub operations: Vec<Submitted<'a>>,
-    /// Whether to make visible what has become due.
+    /// Whether to promote due rows first.
     pub promote: bool,
     /// Fetches of instances that wait, oldest first.
     pub instance_fetches: Vec<WaitingFetch<'a, InstanceFetch>>,
@@ -36,17 +36,17 @@ pub struct Batch<'a> {
     pub nodes: Option<Vec<StoredNode>>,
 }
 
-/// An operation that a caller has handed in.
+/// An operation that a caller has submitted.
 #[derive(Debug, Clone)]
 pub struct Submitted<'a> {
     /// The operation.
     pub op: Cow<'a, Op>,
-    /// How long ago it was handed in: its lease is checked as of then.
+    /// How long ago it was submitted: its lease is checked as of then.
     pub waited: Duration,
 }
 
 impl<'a> Submitted<'a> {
-    /// An operation that was handed in just now.
+    /// An operation that was submitted just now.
     pub fn now(op: &'a Op) -> Self {
         Self { op: Cow::Borrowed(op), waited: Duration::ZERO }
     }
@@ -101,7 +101,7 @@ pub enum NextWake {
 }
 
 impl NextWake {
-    /// This time, or an earlier one that is known.
+    /// This time, or an earlier known one.
     #[must_use]
     pub fn at_latest(self, time: Timestamp) -> Self {
         match self {
@@ -127,7 +127,7 @@ impl Done {
     }
 }
 
-/// Why a batch had no effect, or none that anyone knows of.
+/// Why a batch had no effect, or an unknown one.
 #[derive(Debug, Clone)]
 pub enum Fault {
     /// One part of the batch broke. Nothing happened; the rest may be carried out without that part.
@@ -160,7 +160,7 @@ impl Fault {
         }
     }
 
-    /// What went wrong.
+    /// The failure of the store.
     pub fn failure(&self) -> &StoreFailure {
         match self {
             Self::Broken { failure, .. }
@@ -170,7 +170,7 @@ impl Fault {
         }
     }
 
-    /// What went wrong.
+    /// The failure of the store.
     pub fn into_failure(self) -> StoreFailure {
         match self {
             Self::Broken { failure, .. }
@@ -196,7 +196,7 @@ pub enum BatchPart {
     Leases,
     /// An operation, by its index.
     Operation(usize),
-    /// Some operation: the commit was refused, and the store does not say for which.
+    /// Some operation: the commit was refused, and the store does not report for which.
     SomeOperation,
     /// The promotion.
     Promotion,

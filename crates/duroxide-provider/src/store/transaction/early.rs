@@ -4,11 +4,11 @@
 //! the transaction is open, its round is committed with it: one commit instead of two, and the message between them is never
 //! stored.
 //!
-//! Only claims that the engine marks ([`Claimed::early`](crate::store::Claimed::early)) are handed over this way: each of their
-//! messages is the result of an activity's first attempt, whose lock is stored. If the turn kills the process, nothing of the
-//! transaction is stored, that lock is lost, and the second attempt of the activity is counted, whose result is no longer handed
-//! over early and begins with one attempt ([`count_early_turns`](crate::rules::Rules::count_early_turns)). So a turn that kills its
-//! process runs no more often than `max_attempts` allows, and the activity before it runs twice.
+//! Only claims that the engine marks ([`Claimed::early`](crate::store::Claimed::early)) are handed over this way: each of
+//! their messages is the result of an activity's first attempt, whose lock is stored. If the turn kills the process, nothing
+//! of the transaction is stored, that lock is lost, and the second attempt of the activity is counted, whose result is no
+//! longer handed over early and begins with one attempt ([`count_early_turns`](crate::rules::Rules::count_early_turns)). So
+//! a turn that kills its process runs no more often than `max_attempts` allows, and the activity before it runs twice.
 
 use std::fmt::Debug;
 

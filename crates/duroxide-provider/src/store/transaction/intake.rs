@@ -11,8 +11,8 @@ use crate::store::DeadLetterNote;
 
 /// How many rows of the intake a transaction takes over.
 pub const INTAKE_ROWS_MAX: usize = 256;
-/// When to look again for rows that are there and could not be had: somebody else takes them over, who may have begun
-/// before the newest of them was committed, and who may be frozen.
+/// The retry pause for rows that another process has locked. It may have begun before the newest row was committed, or
+/// may be suspended.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// The rows that a transaction took over from the intake.
@@ -26,8 +26,8 @@ pub struct TakenOver {
     pub dead_letters: Vec<DeadLetterNote>,
 }
 
-/// Takes rows over by `take`, which runs one transaction for up to so many rows, or makes a dead letter of a row for the
-/// reason that it is given.
+/// Applies rows by `take`, which runs one transaction for up to the given number of rows, or makes a dead letter of a
+/// row for the given reason.
 ///
 /// If a row breaks its transaction, the next one takes a single row, and a row that breaks even that becomes a dead letter:
 /// no row holds up those behind it.
@@ -42,7 +42,7 @@ pub fn take_over(
     match take_over_or_break(take) {
         Err(Fault::Broken { failure, .. }) => {
             error!(target: "duroxide::store", %failure, "the intake cannot be taken over");
-            // Rows that stay until they are looked for again must not keep a batch from its transaction.
+            // Rows that another process has locked must not delay a batch.
             Ok(TakenOver::default())
         }
         taken => taken,
@@ -64,7 +64,7 @@ fn take_over_or_break(
 }
 
 impl TakenOver {
-    /// Carries out a batch behind what was taken over, and says when to take over more.
+    /// Carries out a batch after the intake was applied, and returns when to apply more.
     ///
     /// # Errors
     /// The faults of `transact`.

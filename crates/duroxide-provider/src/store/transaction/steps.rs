@@ -34,13 +34,13 @@ pub trait TransactionSteps {
     /// long for an unknown instance to the dead letters.
     fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure>;
 
-    /// Shortens every lease that would end later than its length from now: the clock was set back, and what is
-    /// locked must not stay so until the clock has caught up. Leases that have ended stay so.
+    /// Shortens every lease that would end later than its length from now: the clock was set back, and locks must not
+    /// last until the clock has caught up. Ended leases stay ended.
     fn clamp_leases(&mut self) -> Result<(), StoreFailure>;
 
     /// Lets every lease that was live before the clock was set forward by this much end that much later, at most one
-    /// lease from now: for their holders no time has passed. What can already be claimed stays so. Sessions move too,
-    /// and the times at which nodes were last seen; timers and delays do not.
+    /// lease from now: for their holders no time has passed. Items that can already be claimed stay ready. Sessions
+    /// move too, and the times at which nodes were last seen; timers and delays do not.
     fn move_leases(&mut self, by: Duration) -> Result<(), StoreFailure>;
 
     /// All nodes that have joined.
@@ -102,8 +102,8 @@ pub trait TransactionSteps {
                 .map_err(broken(BatchPart::Promotion))?;
             done.readies = Readies { instances: true, activities: true };
         }
-        // Nodes join in transactions too: one that can take an item that is fetched by name has either joined, and is seen
-        // here, or finds the item locked.
+        // Nodes join in transactions too: a node that can take an item that is fetched by its id has either joined, and is
+        // seen here, or finds the item locked.
         let mut nodes = NodesSeen::new(batch.nodes.as_deref());
         let fetches = &batch.instance_fetches;
         done.instances = serve_queue(fetches, done.readies.instances, BatchPart::InstanceFetch, |fetch| {
@@ -208,7 +208,7 @@ fn has_emptied_queue<F: FetchRequest>(fetch: &F, taken: usize) -> bool {
     taken < fetch.wanted().max && taken < fetch.wanted().free_slots
 }
 
-/// The nodes that were there when someone decided to fetch an item by its name.
+/// The nodes that had joined when a caller decided to fetch an item by its id.
 struct NodesSeen<'a> {
     seen: Option<&'a [StoredNode]>,
     are_still_there: Option<bool>,
@@ -219,7 +219,7 @@ impl<'a> NodesSeen<'a> {
         Self { seen, are_still_there: None }
     }
 
-    /// Whether the same nodes are there now, and no other. A node that joined again under its name is another one.
+    /// Whether exactly the same nodes are joined now. A node that joined again under its name is another one.
     fn are_still_there(
         &mut self,
         nodes: impl FnOnce() -> Result<Vec<StoredNode>, StoreFailure>,
@@ -236,9 +236,8 @@ impl<'a> NodesSeen<'a> {
     }
 }
 
-/// Runs one step of an engine. A panic becomes a failure of the given class, which says what holds afterwards: an
-/// operation that panics is rolled back and will not succeed later; a panic around the transaction itself leaves nothing
-/// known.
+/// Runs one step of an engine. A panic becomes a failure of the given class: an operation that panics is rolled back and
+/// will not succeed later; after a panic around the transaction itself the outcome is unknown.
 ///
 /// # Errors
 /// The failure of the step, or its panic.

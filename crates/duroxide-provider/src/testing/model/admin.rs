@@ -84,7 +84,7 @@ impl ModelEngine {
         let mut result = DeleteInstanceResult::default();
         let parents: Vec<String> = keys.iter().map(|key| self.instances[key].id.clone()).collect();
         keys.iter().for_each(|key| self.delete_one(*key, &mut result));
-        self.delete_unborn(&parents, &mut result);
+        self.delete_pending_calls(&parents, &mut result);
         result
     }
 
@@ -101,8 +101,8 @@ impl ModelEngine {
     }
 
     /// Deletes the calls of deleted parents that were not carried out yet: their children belong to the tree, although
-    /// there is nothing of them but a start. A turn that is about to make one loses its lock.
-    fn delete_unborn(&mut self, parents: &[String], result: &mut DeleteInstanceResult) {
+    /// only their starts exist. A turn that is about to begin such a child loses its lock.
+    fn delete_pending_calls(&mut self, parents: &[String], result: &mut DeleteInstanceResult) {
         let is_theirs = |key: &String| {
             calling_parent(key).is_some_and(|parent| parents.iter().any(|deleted| deleted == parent))
         };

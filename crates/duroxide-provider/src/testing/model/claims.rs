@@ -32,7 +32,7 @@ impl ModelEngine {
                 let mut oldest = instance.by_age();
                 oldest.retain(|number| is_too_old(instance.message(*number).age()));
                 for number in oldest {
-                    notes.push(self.bury_message(key, number, DeadLetterReason::NoInstance));
+                    notes.push(self.dead_letter_message(key, number, DeadLetterReason::NoInstance));
                 }
             }
             self.settle(key);
@@ -40,13 +40,13 @@ impl ModelEngine {
         notes
     }
 
-    /// Queue messages do not wait for an instance that nobody started.
-    fn bury_strays(&mut self) -> Vec<DeadLetterNote> {
+    /// Queue messages do not wait for an instance that was never started.
+    fn dead_letter_strays(&mut self) -> Vec<DeadLetterNote> {
         let mut notes = Vec::new();
         let strays = self.instances.iter().filter(|(_, instance)| instance.is_stray);
         for key in strays.map(|(key, _)| *key).collect::<Vec<_>>() {
             for number in self.instances[&key].by_age() {
-                notes.push(self.bury_message(key, number, DeadLetterReason::NoInstance));
+                notes.push(self.dead_letter_message(key, number, DeadLetterReason::NoInstance));
             }
             self.settle(key);
         }
@@ -58,7 +58,7 @@ impl ModelEngine {
         fetch: &InstanceFetch,
         nonce: u128,
     ) -> Claimed<OrchestrationClaim> {
-        let mut claimed = Claimed { dead_letters: self.bury_strays(), ..Claimed::default() };
+        let mut claimed = Claimed { dead_letters: self.dead_letter_strays(), ..Claimed::default() };
         self.count_held_back_instances(fetch, &mut claimed);
         while claimed.items.len() < fetch.max {
             let Some(key) = self.first_ready(fetch) else { break };
@@ -95,7 +95,7 @@ impl ModelEngine {
         ready.min().map(|(_, key)| key)
     }
 
-    /// Counts, for each kind of work that the fetch passes over, at most as many as it asks for.
+    /// Counts, for each kind of work that the fetch skips, at most as many as it asks for.
     fn count_held_back_instances(&self, fetch: &InstanceFetch, claimed: &mut Claimed<OrchestrationClaim>) {
         let mut counts = BTreeMap::<&InstanceNeeds, usize>::new();
         for (_, needs) in self.instances.values().filter_map(|instance| instance.ready.as_ref()) {
@@ -136,7 +136,7 @@ impl ModelEngine {
             message.kind = MessageKind::Other;
         }
         let reason = DeadLetterReason::Undeserializable { error };
-        (message.attempts > self.max_attempts).then(|| self.bury_message(key, number, reason))
+        (message.attempts > self.max_attempts).then(|| self.dead_letter_message(key, number, reason))
     }
 
     fn lock_instance(
@@ -190,7 +190,9 @@ impl ModelEngine {
             match serde_json::from_str(&activity.row.data) {
                 Ok(_) if activity.attempts > 0 && claimed.items.len() >= fetch.free_slots => break,
                 Ok(item) => claimed.items.push(self.lock_activity(key, item, fetch, nonce)),
-                Err(error) => claimed.dead_letters.extend(self.put_activity_aside(key, error.to_string())),
+                Err(error) => {
+                    claimed.dead_letters.extend(self.dead_letter_undecodable(key, error.to_string()));
+                }
             }
         }
         claimed
@@ -248,7 +250,7 @@ impl ModelEngine {
     }
 
     /// Counts and hides an activity that cannot be decoded; after too many attempts it becomes a dead letter.
-    fn put_activity_aside(&mut self, key: u64, error: String) -> Option<DeadLetterNote> {
+    fn dead_letter_undecodable(&mut self, key: u64, error: String) -> Option<DeadLetterNote> {
         let activity = self.activities.get_mut(&key).unwrap();
         activity.attempts += 1;
         activity.hidden_until = self.now.saturating_add(UNDECODABLE_HIDDEN_FOR);

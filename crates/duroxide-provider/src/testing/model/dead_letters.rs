@@ -1,4 +1,4 @@
-//! Rows that nobody could process.
+//! Rows that no node could process.
 
 use duroxide_core::WorkItem;
 
@@ -43,7 +43,7 @@ impl ModelEngine {
     }
 
     /// Moves a message from its mailbox to the dead letters.
-    pub(super) fn bury_message(
+    pub(super) fn dead_letter_message(
         &mut self,
         instance: u64,
         number: u64,

@@ -1,4 +1,4 @@
-//! What people look at to see why something does not move.
+//! Reads for diagnosis: why an item is not processed.
 
 use duroxide_core::Timestamp;
 
@@ -182,7 +182,7 @@ impl ModelEngine {
 }
 
 impl Instance {
-    /// What the next claim must accept: as it was found ready, else as it is now, or when the first message for a turn appears.
+    /// The needs of the next claim: as it was found ready, else as it is now, or when the first message for a turn appears.
     fn next_needs(&self, now: Timestamp) -> InstanceNeeds {
         if let Some((_, needs)) = &self.ready {
             return needs.clone();

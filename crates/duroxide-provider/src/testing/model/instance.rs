@@ -30,17 +30,17 @@ pub(super) struct Instance {
     pub(super) losses: Losses,
     /// By due time, then by number.
     pub(super) messages: Vec<Message>,
-    /// What earlier executions left, and what the current one changed; `None` marks a removed key.
+    /// The values that earlier executions left, and the changes of the current one; `None` marks a removed key.
     pub(super) kv: BTreeMap<String, KvEntry>,
     pub(super) kv_changes: BTreeMap<String, Option<KvEntry>>,
     pub(super) custom_status: Option<(Option<String>, u64)>,
-    /// Its place among the ready instances, and what a claim must accept to take it.
+    /// Its ready number, and the needs of a claim.
     pub(super) ready: Option<(u64, InstanceNeeds)>,
-    /// What the last claim of it accepted.
+    /// The needs that its last claim accepted.
     pub(super) claimed_as: InstanceNeeds,
     /// Whether the next claim makes dead letters of its messages.
     pub(super) is_stray: bool,
-    /// When to look at it again.
+    /// When to decide about it again.
     pub(super) look_at: Option<Timestamp>,
 }
 
@@ -105,7 +105,7 @@ impl Instance {
         self.name.is_some() || !self.executions.is_empty()
     }
 
-    /// Whether its messages wait for a start that nobody has sent.
+    /// Whether its messages wait for a start that was not sent.
     pub(super) fn is_orphaned(&self) -> bool {
         !self.is_known() && !self.has_start()
     }
@@ -122,7 +122,7 @@ impl Instance {
         self.is_known() && !self.current().is_some_and(Execution::is_final)
     }
 
-    /// What a claim must accept to take it.
+    /// The needs that a claim must accept.
     pub(super) fn route(&self, now: Timestamp) -> InstanceNeeds {
         let pinned = self.current().and_then(|current| current.pinned);
         let continues = self.target_of(MessageKind::ContinueAsNew, now);
@@ -165,7 +165,7 @@ impl Instance {
         }
     }
 
-    /// What listings show of it: nothing of a mailbox without a start.
+    /// Its entry in listings; `None` for a mailbox without a start.
     pub(super) fn listed_info(&self) -> Option<InstanceInfo> {
         if self.is_known() {
             return Some(self.info());
@@ -199,7 +199,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Stores what a round did to one execution.
+    /// Stores the part of a round for one execution.
     pub(super) fn commit(&mut self, part: &PreparedExecution, now: Timestamp) {
         self.describe(&part.metadata, now);
         self.updated_at = now;
@@ -235,7 +235,7 @@ impl Instance {
         self.version = version.clone().or(self.version.take());
     }
 
-    /// Appends events to an execution, which begins if it is new, with what they change beside the history.
+    /// Appends events to an execution, which begins if it is new, and applies their changes of state.
     pub(super) fn append(
         &mut self,
         execution_id: u64,
@@ -275,7 +275,7 @@ impl Instance {
         }
     }
 
-    /// An execution ended: what it changed becomes part of what executions leave.
+    /// An execution ended: merges its changes into the values that executions leave.
     fn merge(&mut self) {
         for (key, change) in std::mem::take(&mut self.kv_changes) {
             match change {
@@ -296,7 +296,7 @@ impl Instance {
         values.into_iter().map(|(key, entry)| (key, entry.value)).collect()
     }
 
-    /// What is known of its end, if this round, just stored, has made it.
+    /// The end, if this round, just stored, has ended the instance.
     pub(super) fn ended_by(&self, round: &PreparedRound) -> Option<Ended> {
         let part = &round.execution;
         if round.next.is_some() || part.metadata.status.is_none() || self.execution_id != part.execution_id {

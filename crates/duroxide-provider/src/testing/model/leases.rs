@@ -1,4 +1,4 @@
-//! Locks, and what a set clock does to them.
+//! Locks, and the effect of a set clock on them.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     store::{LockSnapshot, lock_token},
 };
 
-/// A lock. It stays after its lease ended, until someone else takes the row.
+/// A lock. It stays after its lease ended, until another claim takes the row.
 #[derive(Debug, Clone)]
 pub(super) struct Lock {
     pub(super) token: String,
@@ -33,7 +33,7 @@ impl Lock {
         self.length = length;
     }
 
-    /// The clock was set back: ends at once what has ended, and everything else one length from now at the latest.
+    /// The clock was set back: an ended lease ends now, and each other one at most one length from now.
     fn clamp(&mut self, now: Timestamp, has_ended: bool) {
         let latest = if has_ended { now } else { now.saturating_add(self.length) };
         self.until = self.until.min(latest);
@@ -72,7 +72,7 @@ impl ModelEngine {
         }
     }
 
-    /// What can be claimed already stays so.
+    /// Items that can already be claimed stay ready.
     pub(super) fn move_all(&mut self, by: Duration) {
         let now = self.now;
         for key in self.instances.keys().copied().collect::<Vec<_>>() {

@@ -128,7 +128,7 @@ impl Instance {
         self.messages.iter().filter(|message| message.is_start()).min_by_key(|message| message.kind)
     }
 
-    /// What the first visible message of this kind asks for.
+    /// Name and version of the first visible message of this kind.
     pub(super) fn target_of(&self, kind: MessageKind, now: Timestamp) -> Option<&StartTarget> {
         self.visible(now).find(|message| message.kind == kind)?.start.as_ref()
     }
@@ -137,7 +137,8 @@ impl Instance {
         !self.messages.is_empty() && self.messages.iter().all(|message| message.kind == MessageKind::Queue)
     }
 
-    /// When to look at it again: its lease ends, a message becomes visible, or one has waited too long for its instance.
+    /// When to decide about it again: its lease ends, a message becomes visible, or one has waited too long for its
+    /// instance.
     pub(super) fn look_at(&self, now: Timestamp, orphan_ttl: Duration) -> Option<Timestamp> {
         if self.ready.is_some() {
             return None;
@@ -184,7 +185,7 @@ impl Instance {
         }
     }
 
-    /// How many messages clients have sent. What the runtime sends has a key, or a time at which it is due.
+    /// How many messages clients have sent. Messages of the runtime have a key or a due time.
     pub(super) fn sent_by_clients(&self) -> usize {
         let is_from_client = |message: &&Message| {
             message.key.is_none() && message.due_at == Timestamp::ZERO && !message.is_start()
@@ -193,8 +194,8 @@ impl Instance {
     }
 }
 
-/// When a message of a claim became visible: it was due, it was enqueued, and so were all messages of the claim that came before it.
-/// A clock that was set back in between does not count.
+/// When a message of a claim became visible: it was due, it was enqueued, and so were all messages of the claim that came
+/// before it. A clock that was set back in between does not count.
 fn visible_since(message: &Message, batch: &[&Message]) -> Timestamp {
     let came_before = batch.iter().filter(|other| other.number <= message.number);
     came_before.map(|other| other.enqueued_at).fold(message.due_at, Timestamp::max)

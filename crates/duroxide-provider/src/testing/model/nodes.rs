@@ -1,4 +1,4 @@
-//! Nodes: who claims, and what becomes free when one of them is gone.
+//! Nodes: which claims they hold, and how these are released when a node ends.
 
 use duroxide_core::Timestamp;
 
@@ -49,9 +49,9 @@ impl ModelEngine {
         match blamed.filter(|blamed| held.contains(blamed)) {
             None => held.iter().for_each(|claim| self.end_claim(claim)),
             Some(blamed) => {
-                let killer = self.count_losses(blamed, |losses| losses.blamed += 1);
+                let blamed_losses = self.count_losses(blamed, |losses| losses.blamed += 1);
                 // The first blame may have hit the wrong one.
-                let is_first_blame = killer.blamed == 1;
+                let is_first_blame = blamed_losses.blamed == 1;
                 for claim in held.iter().filter(|claim| *claim != blamed) {
                     self.count_losses(claim, |losses| losses.lost += u32::from(is_first_blame));
                     match claim {
@@ -91,7 +91,7 @@ impl ModelEngine {
         }
     }
 
-    /// Changes what is counted of a claim, and returns it.
+    /// Changes the losses of a claim, and returns them.
     fn count_losses(&mut self, claim: &ClaimToken, change: impl FnOnce(&mut Losses)) -> Losses {
         match claim {
             ClaimToken::Instance(token) => {

@@ -1,4 +1,4 @@
-//! What the holder of an instance may do with it.
+//! The operations of the holder of an instance.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ impl ModelEngine {
         }
     }
 
-    /// After the inserts: what a round schedules and cancels is never handed out.
+    /// After the inserts: work that the same round schedules and cancels is never visible.
     fn cancel(&mut self, round: &PreparedRound) {
         for cancelled in &round.cancelled_activities {
             if let Some(key) = self.find_activity(cancelled) {
@@ -79,7 +79,7 @@ impl ModelEngine {
         }
     }
 
-    /// Asks activities to stop. One that nobody holds ends at once.
+    /// Asks activities to stop. An activity without a lock ends at once.
     fn stop(&mut self, instance: u64, round: &PreparedRound) {
         for part in std::iter::once(&round.execution).chain(&round.next) {
             for stop in &part.stops {

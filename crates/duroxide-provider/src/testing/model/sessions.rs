@@ -16,7 +16,7 @@ pub(super) struct Session {
 }
 
 impl ModelEngine {
-    /// Whether a fetch may take activities of this session: its owner holds the session, or nobody does.
+    /// Whether a fetch may take activities of this session: its owner holds the session, or the session is free.
     pub(super) fn admits(&self, session: Option<&String>, by: Option<&SessionFetchConfig>) -> bool {
         let Some(session) = session else { return true };
         let holder = self.sessions.get(session).filter(|session| session.until > self.now);

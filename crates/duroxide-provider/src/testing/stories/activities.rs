@@ -54,7 +54,7 @@ fn scheduled(s: &mut Scenario) {
     s.run_first_turn(Turn::first("a").activity(), &start("a"));
 }
 
-/// What the instance is told of a stopped activity.
+/// The messages that the instance gets of a stopped activity.
 fn told(s: &mut Scenario) -> Vec<String> {
     let messages = s.claim().map(|claim| claim.messages).unwrap_or_default();
     let text = |message: &WorkItem| match message {
@@ -65,7 +65,7 @@ fn told(s: &mut Scenario) -> Vec<String> {
 }
 
 /// 7.3
-pub fn a_stop_ends_an_activity_that_nobody_claimed(mut s: Scenario) {
+pub fn a_stop_ends_an_activity_that_was_not_claimed(mut s: Scenario) {
     scheduled(&mut s);
     stop(&mut s);
     assert!(s.instance("a").unwrap().activities.is_empty() && s.work().is_none());
@@ -85,7 +85,7 @@ pub fn a_stop_ends_an_activity_that_was_given_back(mut s: Scenario) {
 }
 
 /// 7.3: the lock stays, so the outcome is delivered as always, once.
-pub fn the_holder_of_an_activity_is_told_of_a_stop(mut s: Scenario) {
+pub fn the_holder_of_an_activity_learns_of_a_stop(mut s: Scenario) {
     scheduled(&mut s);
     let work = s.work().unwrap();
     assert_eq!(s.renew_work_is_stopped(&work), Ok(false));
@@ -96,8 +96,8 @@ pub fn the_holder_of_an_activity_is_told_of_a_stop(mut s: Scenario) {
     assert_eq!(told(&mut s), ["ActivityCompleted"]);
 }
 
-/// 7.3, 16.1: whoever claims it next knows that it must not run again.
-pub fn an_activity_whose_holder_is_gone_keeps_its_stop(mut s: Scenario) {
+/// 7.3, 16.1: the next claim carries the request, so that it does not run again.
+pub fn an_activity_whose_lease_ended_keeps_its_stop(mut s: Scenario) {
     scheduled(&mut s);
     let first = s.work().unwrap();
     stop(&mut s);
@@ -114,7 +114,7 @@ pub fn an_activity_whose_holder_is_gone_keeps_its_stop(mut s: Scenario) {
 }
 
 /// 7.3: it has just ended, and its completion is on its way.
-pub fn a_stop_of_what_is_not_queued_changes_nothing(mut s: Scenario) {
+pub fn a_stop_of_a_missing_activity_changes_nothing(mut s: Scenario) {
     scheduled(&mut s);
     let work = s.work().unwrap();
     s.ack(&work, Some(&completed("a", 2))).unwrap();
@@ -220,8 +220,8 @@ pub fn attempted_activities_are_claimed_only_into_free_slots(mut s: Scenario) {
     assert_eq!(ids(&s.work_all(&with_slots(1)).items), [1, 2]);
 }
 
-/// A11: nobody asks whether the instance exists
-pub fn an_activity_of_nobody_is_delivered(mut s: Scenario) {
+/// A11: a store does not check whether the instance exists.
+pub fn an_activity_of_an_unknown_instance_is_delivered(mut s: Scenario) {
     s.send(&activity("nobody", 1));
     let work = s.work().unwrap();
     s.ack(&work, Some(&completed("nobody", 1))).unwrap();

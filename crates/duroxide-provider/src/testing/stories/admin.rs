@@ -69,8 +69,8 @@ pub fn a_tree_is_deleted_from_its_root(mut s: Scenario) {
     assert!(s.snapshot().instances.is_empty());
 }
 
-/// 19.1: the rows of a large tree may go later, but nobody finds them, and its ids are free at once.
-pub fn a_large_tree_is_gone_with_the_first_step(mut s: Scenario) {
+/// 19.1: the rows of a large tree may be removed later, but no read finds them, and its ids are free at once.
+pub fn a_large_tree_is_deleted_with_the_first_step(mut s: Scenario) {
     family(&mut s);
     let event = |event_id| Event {
         event_id,
@@ -114,7 +114,8 @@ pub fn a_list_must_hold_all_children(mut s: Scenario) {
     assert_eq!(s.delete(&list(&["p", "c", "p"], true)).unwrap().instances_deleted, 2);
 }
 
-/// 19.1: a child belongs to the tree from the call on. Ids may hold slashes, so others' calls look alike.
+/// 19.1: a child belongs to the tree from the call on. Ids may hold slashes, so calls of other parents can have similar
+/// keys.
 pub fn calls_that_were_not_carried_out_are_deleted_with_their_parent(mut s: Scenario) {
     s.send(&start("p"));
     s.send(&start("p/1"));
@@ -141,7 +142,7 @@ pub fn a_first_turn_of_a_deleted_parents_child_loses_its_lock(mut s: Scenario) {
 }
 
 /// 19.1, I18: an acknowledged start of the same id is not the parent's.
-pub fn what_others_sent_to_an_unborn_child_stays(mut s: Scenario) {
+pub fn messages_of_other_senders_to_a_pending_child_stay(mut s: Scenario) {
     s.run_first_turn(Turn::first("p").child("c"), &start("p"));
     s.send(&start("c"));
     let claim = s.claim().unwrap();
@@ -233,7 +234,7 @@ pub fn prune_keeps_the_current_and_the_newest(mut s: Scenario) {
 }
 
 /// 19.3
-pub fn prune_looks_at_the_time_of_the_end(mut s: Scenario) {
+pub fn prune_compares_the_time_of_the_end(mut s: Scenario) {
     executions(&mut s, "a", 4);
     // Execution 1 ended after one second, 2 after two, 3 after three.
     let before = Scenario::BEGIN_MS + 2_000;

@@ -1,4 +1,4 @@
-//! Rows that nobody can process.
+//! Rows that no node can process.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
 const SECOND: Duration = Duration::from_secs(1);
 
 /// B6, 16.10
-pub fn an_undecodable_message_is_hidden_counted_and_buried(mut s: Scenario) {
+pub fn an_undecodable_message_is_hidden_counted_and_becomes_a_dead_letter(mut s: Scenario) {
     s.apply(&Op::SetMaxAttempts(3)).unwrap();
     s.running("a");
     s.apply(&Op::EnqueueMessage(undecodable_message("a", MessageKind::Other))).unwrap();
@@ -64,8 +64,8 @@ pub fn an_undecodable_start_leaves_the_others_uncounted(mut s: Scenario) {
     assert!(s.instance("a").unwrap().lock.is_none());
 }
 
-/// 16.10, 16.11: what a claim leaves without a start becomes a dead letter at the next one.
-pub fn what_a_buried_start_leaves_is_buried_by_the_next_claim(mut s: Scenario) {
+/// 16.10, 16.11: messages that a claim leaves without a start become dead letters at the next one.
+pub fn messages_left_by_a_dead_start_become_dead_letters_with_the_next_claim(mut s: Scenario) {
     s.apply(&Op::SetMaxAttempts(0)).unwrap();
     s.apply(&Op::EnqueueMessage(undecodable_message("a", MessageKind::Start))).unwrap();
     s.send(&queue("a", "q"));
@@ -78,7 +78,7 @@ pub fn what_a_buried_start_leaves_is_buried_by_the_next_claim(mut s: Scenario) {
 }
 
 /// B6, 16.10
-pub fn an_undecodable_activity_is_passed_over_and_buried(mut s: Scenario) {
+pub fn an_undecodable_activity_is_skipped_and_becomes_a_dead_letter(mut s: Scenario) {
     s.apply(&Op::SetMaxAttempts(1)).unwrap();
     s.apply(&Op::EnqueueActivity(undecodable_activity("a", 1))).unwrap();
     s.send(&activity("a", 2));
@@ -101,7 +101,7 @@ pub fn an_undecodable_queue_message_holds_nothing_back(mut s: Scenario) {
 }
 
 /// 16.11, B1
-pub fn orphans_are_buried_after_their_time(mut s: Scenario) {
+pub fn orphans_become_dead_letters_after_their_time(mut s: Scenario) {
     s.send(&cancel("ghost"));
     s.pass(SECOND);
     s.send(&raise("ghost", "1"));
@@ -119,7 +119,7 @@ pub fn orphans_are_buried_after_their_time(mut s: Scenario) {
 }
 
 /// 16.11: a delayed message waits from the time it is due.
-pub fn a_delayed_orphan_is_buried_after_its_due_time(mut s: Scenario) {
+pub fn a_delayed_orphan_becomes_a_dead_letter_after_its_due_time(mut s: Scenario) {
     let delay = ORPHAN_MESSAGE_TTL_DEFAULT * 2;
     s.send_later(&raise("ghost", "later"), delay);
     s.pass(delay);
@@ -174,7 +174,7 @@ pub fn a_discarded_letter_is_gone(mut s: Scenario) {
 }
 
 /// S1.25, 16.10
-pub fn an_unexpected_activity_can_be_buried_by_its_holder(mut s: Scenario) {
+pub fn the_holder_of_an_activity_can_make_it_a_dead_letter(mut s: Scenario) {
     let unexpected: WorkItem = raise("a", "not an activity");
     let row = crate::store::ActivityRow {
         data: serde_json::to_string(&unexpected).unwrap(),

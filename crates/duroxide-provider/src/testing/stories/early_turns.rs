@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// What a transaction with early turns did, and which turns ran.
+/// The result of a transaction with early turns, and the turns that ran.
 struct Ran {
     done: Done,
     early: Vec<OrchestrationClaim>,
@@ -76,7 +76,7 @@ pub fn the_round_of_an_early_turn_is_part_of_its_transaction(mut s: Scenario) {
     assert!(s.claim().is_none());
 }
 
-/// What an early turn schedules is handed over by the same transaction, after its commit.
+/// Work that an early turn schedules is claimed by the same transaction, and handed over after its commit.
 pub fn an_early_turn_hands_out_work(mut s: Scenario) {
     let work = with_activity(&mut s, "a");
     let next = |claim: &OrchestrationClaim| Some(Turn::later(claim).completed(2).activity());
@@ -102,8 +102,8 @@ pub fn only_a_first_attempt_leads_to_an_early_turn(mut s: Scenario) {
     s.commit(&claim, ends(&claim).unwrap()).unwrap();
 }
 
-/// I12: nobody counts how often a client sends something.
-pub fn what_a_client_sends_does_not_run_early(mut s: Scenario) {
+/// I12: attempts of a client's sending are not counted.
+pub fn messages_of_clients_do_not_run_early(mut s: Scenario) {
     s.running("a");
     for item in [raise("a", "e"), start("b")] {
         let op = Op::EnqueueMessage(MessageRow::new(item, None).unwrap());
@@ -121,8 +121,8 @@ pub fn a_mailbox_with_stored_messages_does_not_run_early(mut s: Scenario) {
     assert_eq!(ran.claims()[0].messages.len(), 2);
 }
 
-/// What a round sends does not run early, whether the round itself was early or not; the transaction claims it all the same.
-pub fn what_a_round_sends_is_handed_over_after_the_commit(mut s: Scenario) {
+/// Messages of a round do not run early, whether the round itself was early or not; the transaction claims it all the same.
+pub fn messages_of_a_round_are_handed_over_after_the_commit(mut s: Scenario) {
     let work = with_activity(&mut s, "a");
     let calls = |claim: &OrchestrationClaim| {
         assert_eq!(claim.instance, "a");
@@ -155,7 +155,7 @@ pub fn an_instance_has_one_round_in_a_transaction(mut s: Scenario) {
     assert_eq!(done.instances.iter().flatten().flat_map(|claimed| &claimed.items).count(), 1);
 }
 
-/// A claim that nobody could take in time is as good as any other.
+/// A claim that could not be taken in time is as good as any other.
 pub fn a_claim_that_is_not_taken_early_is_handed_over_after_the_commit(mut s: Scenario) {
     let work = with_activity(&mut s, "a");
     let ran = apply_with_turns(&mut s, &ack(&work, completed("a", 2)), &|_| None);

@@ -113,7 +113,7 @@ pub fn a_start_that_rested_is_matched_again(mut s: Scenario) {
 }
 
 /// 17.7, 8.5
-pub fn a_waiting_successor_is_matched_by_what_it_asks_for(mut s: Scenario) {
+pub fn a_waiting_successor_is_matched_by_its_own_name_and_version(mut s: Scenario) {
     s.running("a");
     s.send(&raise("a", "go"));
     let claim = s.claim().unwrap();

@@ -1,4 +1,4 @@
-//! What people look at to see why something does not move.
+//! Reads for diagnosis: why an item is not processed.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -28,7 +28,7 @@ fn join(s: &mut Scenario, name: &str) -> crate::NodeId {
     }
 }
 
-/// What is queued for one instance: what it needs, since when it waits, who holds it, and what is hidden.
+/// The queued rows of one instance: needs, age, lock, and hidden rows.
 pub fn the_queued_work_of_an_instance_is_shown(mut s: Scenario) {
     let (begin, node) = (s.now_ms(), join(&mut s, "w1"));
     s.send(&start_of("a", "Bill", Some("2.1.0")));
@@ -62,7 +62,7 @@ pub fn the_queued_work_of_an_instance_is_shown(mut s: Scenario) {
     assert_eq!(work_of(&mut s, "a").ready_since_ms, Some(begin), "what was hidden is shown again");
 }
 
-/// A hidden start does not say what an instance needs as long as a claim asks for the handler of another one.
+/// A hidden start does not decide the needs of an instance as long as a claim asks for the handler of another one.
 pub fn the_handler_that_a_claim_asks_for_is_shown(mut s: Scenario) {
     let needed = |s: &mut Scenario| work_of(s, "a").needs.name;
     s.send(&start_of("a", "Bill", None));
@@ -90,7 +90,8 @@ fn batch_fetch_of(orchestration: &str) -> InstanceFetch {
     InstanceFetch { handlers: Some(handlers), ..batch_fetch(1) }
 }
 
-/// A running instance needs what its execution is pinned to; its timers are due later, and its activities are where they are.
+/// A running instance needs the version that its execution is pinned to; its timers are due later, and its activities are
+/// shown.
 pub fn the_activities_and_timers_of_an_instance_are_shown(mut s: Scenario) {
     let begin = s.now_ms();
     s.run_first_turn(Turn::first("b").timer(begin + 5000), &start("b"));
@@ -124,7 +125,7 @@ pub fn the_activities_and_timers_of_an_instance_are_shown(mut s: Scenario) {
     assert_eq!(work_of(&mut s, "b").ready_since_ms, Some(begin + 5000), "since the timer was due");
 }
 
-/// Whoever holds the session of an activity is shown, as long as the lease lasts.
+/// The holder of an activity's session is shown as long as the lease lasts.
 pub fn the_holder_of_a_session_is_shown(mut s: Scenario) {
     let begin = s.now_ms();
     let turn = Turn::first("a").routed_activity(None, Some("s")).routed_activity(None, Some("s"));
@@ -214,7 +215,7 @@ pub fn instances_are_summarized(mut s: Scenario) {
     assert_eq!(s.read().instance_summary(&without_length).unwrap().started, [0, 0]);
 }
 
-/// What waits is counted by what it needs, with the age of what comes first.
+/// Waiting items are counted by their needs, with the age of the first.
 pub fn queues_are_summarized(mut s: Scenario) {
     let begin = s.now_ms();
     let turn = Turn::first("a").activity().activity().activity().routed_activity(Some("gpu"), Some("s"));
@@ -275,7 +276,7 @@ pub fn queues_are_summarized(mut s: Scenario) {
     assert_eq!((held, running), (0, 0));
 }
 
-/// A message that nobody can decode is shown as it is stored.
+/// An undecodable message is shown with its stored text.
 pub fn an_undecodable_message_is_shown(s: Scenario) {
     let mut s = s.without_invariants();
     s.running("a");

@@ -128,7 +128,7 @@ pub fn attempts_count_fetches_and_are_per_message(mut s: Scenario) {
 }
 
 /// A11
-pub fn an_abandon_touches_only_what_its_token_locked(mut s: Scenario) {
+pub fn an_abandon_changes_only_rows_under_its_token(mut s: Scenario) {
     s.running("a");
     s.send(&raise("a", "locked"));
     let claim = s.claim().unwrap();
@@ -139,7 +139,7 @@ pub fn an_abandon_touches_only_what_its_token_locked(mut s: Scenario) {
     assert_eq!(next.attempt_count, 1);
 }
 
-/// A11: all visible messages, also those that become visible while others are.
+/// A11: all visible messages, also those that become visible later than others.
 pub fn a_hidden_message_joins_a_batch_that_is_ready_before_it(mut s: Scenario) {
     s.running("a");
     s.send(&raise("a", "hidden"));
@@ -220,7 +220,7 @@ pub fn the_engine_wakes_for_leases_timers_and_hidden_rows(mut s: Scenario) {
     s.claim().unwrap();
 }
 
-/// D11: what was locked when the clock was set back is locked for one lease from then on.
+/// D11: a lock from before the clock was set back lasts one lease from then on.
 pub fn a_clock_set_back_leaves_no_lease_longer_than_it_is(mut s: Scenario) {
     s.pass(HOUR);
     s.send(&start("a"));
@@ -251,7 +251,7 @@ pub fn a_clock_set_back_cuts_no_long_lease_short(mut s: Scenario) {
     assert!(s.claim().is_some());
 }
 
-/// D11: what is ready stays ready, whatever the clock says of the lease that ended.
+/// D11: a ready item stays ready, although its ended lease ends later by the new clock.
 pub fn a_clock_set_back_gives_no_ended_lease_new_life(mut s: Scenario) {
     s.send(&start("a"));
     let first = s.claim().unwrap();
@@ -317,7 +317,7 @@ pub fn a_step_forward_that_is_noticed_twice_adds_at_most_a_lease(mut s: Scenario
     assert!(s.claim().is_some() && s.work().is_some());
 }
 
-/// D11: a lease that had ended stays so, and what somebody else may claim is not taken back.
+/// D11: an ended lease stays ended, and its item can still be claimed.
 pub fn a_clock_set_forward_gives_no_ended_lease_new_life(mut s: Scenario) {
     s.send(&start("a"));
     let first = s.claim().unwrap();

@@ -110,8 +110,8 @@ pub fn the_instance_that_waits_longest_is_claimed_first(mut s: Scenario) {
     assert_eq!(order, ["c", "a", "b"]);
 }
 
-/// D12: nobody starves.
-pub fn what_stays_after_a_commit_goes_to_the_back(mut s: Scenario) {
+/// D12: no instance starves.
+pub fn an_instance_with_messages_left_after_a_commit_goes_to_the_back(mut s: Scenario) {
     s.running("busy");
     s.send(&raise("busy", "1"));
     let claim = s.claim().unwrap();
@@ -123,7 +123,7 @@ pub fn what_stays_after_a_commit_goes_to_the_back(mut s: Scenario) {
 }
 
 /// D7, D12: also if its lease had ended and it stood in line again.
-pub fn what_stays_after_a_late_commit_goes_to_the_back(mut s: Scenario) {
+pub fn an_instance_with_messages_left_after_a_late_commit_goes_to_the_back(mut s: Scenario) {
     s.running("busy");
     s.send(&raise("busy", "1"));
     let claim = s.claim().unwrap();
@@ -138,7 +138,7 @@ pub fn what_stays_after_a_late_commit_goes_to_the_back(mut s: Scenario) {
 }
 
 /// B1, 16.11
-pub fn a_stray_message_blocks_nobody_and_joins_a_later_start(mut s: Scenario) {
+pub fn a_stray_message_does_not_block_and_joins_a_later_start(mut s: Scenario) {
     s.send(&cancel("ghost"));
     s.send(&raise("ghost", "1"));
     s.send(&start("healthy"));
@@ -151,7 +151,7 @@ pub fn a_stray_message_blocks_nobody_and_joins_a_later_start(mut s: Scenario) {
     assert_eq!((claim.orchestration_name.as_str(), claim.version.as_str()), (ORDER, "unknown"));
 }
 
-/// D12: a mailbox that waits for its start stands in no line, so the start gives it no better place.
+/// D12: a mailbox that waits for its start has no ready number, so the start gives it the next one.
 pub fn a_stray_that_is_started_goes_to_the_back(mut s: Scenario) {
     s.send(&queue("ghost", "1"));
     s.send(&start("first"));
@@ -174,7 +174,7 @@ pub fn messages_wait_for_a_hidden_start(mut s: Scenario) {
     assert_eq!(data(&s.claim().unwrap().messages), ["StartOrchestration", "q", "e"]);
 }
 
-/// 16.11: what was acknowledged is never dropped.
+/// 16.11: acknowledged messages are never dropped.
 pub fn stray_queue_messages_become_dead_letters_at_the_next_claim(mut s: Scenario) {
     let large = "x".repeat(10_000);
     for (instance, data) in [("ghost", "1"), ("spirit", large.as_str()), ("ghost", "2")] {
@@ -199,7 +199,7 @@ pub fn stray_queue_messages_become_dead_letters_at_the_next_claim(mut s: Scenari
 }
 
 /// 16.11
-pub fn queue_messages_beside_others_wait_for_the_start(mut s: Scenario) {
+pub fn queue_messages_among_other_messages_wait_for_the_start(mut s: Scenario) {
     s.send(&queue("ghost", "q"));
     s.send(&raise("ghost", "e"));
     assert!(s.claim_all(&batch_fetch(1)).dead_letters.is_empty());
@@ -330,7 +330,8 @@ pub fn items_of_clients_are_never_deduplicated(mut s: Scenario) {
     assert_eq!(s.claim().unwrap().messages.len(), 8);
 }
 
-/// 20.1: whether a start creates its instance is decided in the store, whatever waits for it or has become of it.
+/// 20.1: the store decides whether a start creates its instance, regardless of messages that wait for it and of its
+/// status.
 pub fn a_start_if_new_is_queued_once(mut s: Scenario) {
     let start_if_new = |s: &mut Scenario, instance: &str| {
         let row = MessageRow::start(start(instance)).unwrap();
@@ -363,7 +364,7 @@ pub fn a_start_if_new_is_queued_once(mut s: Scenario) {
     assert!(matches!(start_if_new(&mut s, "a"), Answer::Begun));
 }
 
-/// 19.3: what a pruned execution was started with is not known.
+/// 19.3: the input of a pruned execution is unknown.
 pub fn how_a_pruned_execution_was_started_is_unknown(mut s: Scenario) {
     s.run_first_turn(Turn::first("a").continue_with(Turn::start_of("a", 2)), &start("a"));
     let options = PruneOptions::default();
@@ -373,7 +374,7 @@ pub fn how_a_pruned_execution_was_started_is_unknown(mut s: Scenario) {
     assert!(matches!(s.apply(&Op::StartIfNew(row)).unwrap(), Answer::Found(StoredStart::Unknown)));
 }
 
-/// 15.3, I20: starts, timers and what other parts of the system send do not count, and other messages are not refused.
+/// 15.3, I20: starts, timers and messages of the runtime do not count, and other messages are not refused.
 pub fn a_full_mailbox_takes_no_more_messages_of_clients(mut s: Scenario) {
     let at = s.now_ms() + 60_000;
     s.run_first_turn(Turn::first("a").activity().timer(at), &start("a"));

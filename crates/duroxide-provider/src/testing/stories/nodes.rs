@@ -1,4 +1,4 @@
-//! Nodes: what one holds is free for others when it is gone, and only then.
+//! Nodes: the locks of a node are released when it has ended, and only then.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -64,7 +64,7 @@ fn losses(lost: u32, blamed: u32) -> Option<Losses> {
     Some(Losses { lost, blamed })
 }
 
-/// S1.33: a lost claim is counted apart from one that was given back, which nobody dies of.
+/// S1.33: a lost claim is counted apart from one that was given back, which ended no process.
 pub fn lost_claims_are_counted_apart_from_abandoned_ones(mut s: Scenario) {
     s.send(&start("a"));
     s.send(&activity("c", 1));
@@ -87,8 +87,8 @@ pub fn lost_claims_are_counted_apart_from_abandoned_ones(mut s: Scenario) {
     assert_eq!(s.claim().unwrap().losses, losses(0, 0), "a turn that was committed did not kill");
 }
 
-/// S1.33: nobody waits for a lease because of a crash that cannot be pinned on one claim.
-pub fn what_died_with_its_node_is_free_at_once_however_often(mut s: Scenario) {
+/// S1.33: no claim waits for its lease after a crash that cannot be blamed on one claim.
+pub fn claims_of_a_dead_node_are_ready_at_once_each_time(mut s: Scenario) {
     s.send(&start("a"));
     s.send(&activity("c", 1));
     for lost in 0..4 {
@@ -102,7 +102,8 @@ pub fn what_died_with_its_node_is_free_at_once_however_often(mut s: Scenario) {
     }
 }
 
-/// S1.33, S1.36: the claim that ended its node rests until its lease ends. The others get ahead, and their attempt back.
+/// S1.33, S1.36: the claim that ended its node rests until its lease ends. The other claims go first, and get their
+/// attempt back.
 pub fn the_claim_that_ended_its_node_is_charged_alone(mut s: Scenario) {
     let node = join(&mut s, "node");
     for id in ["a", "b"] {
@@ -126,9 +127,9 @@ pub fn the_claim_that_ended_its_node_is_charged_alone(mut s: Scenario) {
     assert_eq!((late[0].attempt_count, late[0].losses), (2, losses(1, 1)));
 }
 
-/// S1.33: a claim that ends its node again is the killer. From then on nobody else is charged with anything.
-pub fn whoever_is_beside_a_known_killer_loses_nothing(mut s: Scenario) {
-    s.send(&start("killer"));
+/// S1.33: a claim that ends its node a second time is to blame. From then on no other claim counts a loss.
+pub fn other_claims_of_a_node_are_not_charged_once_the_crashing_one_is_known(mut s: Scenario) {
+    s.send(&start("crashing"));
     for (name, blamed) in [("first", 0), ("second", 1), ("third", 2)] {
         let node = join(&mut s, name);
         let id = format!("beside {name}");
@@ -136,9 +137,9 @@ pub fn whoever_is_beside_a_known_killer_loses_nothing(mut s: Scenario) {
         s.send(&activity(&id, 1));
         let turns = s.claim_all(&turns_of(node, 9)).items;
         assert_eq!(s.work_all(&work_of(node, 9)).items.len(), 1);
-        let killer = turns.iter().find(|claim| claim.instance == "killer").unwrap();
-        assert_eq!((killer.losses, killer.attempt_count), (losses(blamed, blamed), blamed + 1));
-        end_by(&mut s, name, ClaimToken::Instance(killer.lock_token.clone()));
+        let crashing = turns.iter().find(|claim| claim.instance == "crashing").unwrap();
+        assert_eq!((crashing.losses, crashing.attempt_count), (losses(blamed, blamed), blamed + 1));
+        end_by(&mut s, name, ClaimToken::Instance(crashing.lock_token.clone()));
 
         let bystander = s.claim_all(&batch_fetch(9)).items.pop().unwrap();
         let work = s.work().unwrap();
@@ -168,7 +169,7 @@ pub fn a_node_that_ended_by_an_unknown_claim_leaves_all_counted(mut s: Scenario)
 }
 
 /// D10
-pub fn what_a_dead_node_held_is_free_at_once_and_counted(mut s: Scenario) {
+pub fn locks_of_a_dead_node_end_and_count_an_attempt(mut s: Scenario) {
     let (dead, other) = (join(&mut s, "dead"), join(&mut s, "other"));
     s.send(&start("a"));
     s.send(&start("b"));
@@ -194,7 +195,7 @@ pub fn what_a_dead_node_held_is_free_at_once_and_counted(mut s: Scenario) {
 }
 
 /// D5: a crash counts an attempt for everything that was claimed, and may be due to it.
-pub fn what_a_dead_node_held_is_suspect(mut s: Scenario) {
+pub fn claims_of_a_dead_node_become_suspects(mut s: Scenario) {
     let dead = join(&mut s, "dead");
     s.send(&start("a"));
     s.claim_all(&turns_of(dead, 1)).items.pop().unwrap();
@@ -203,7 +204,7 @@ pub fn what_a_dead_node_held_is_suspect(mut s: Scenario) {
     assert!(s.claim().is_some());
 }
 
-/// What was committed, given back or lost before is none of a dead node's any more.
+/// Items that were committed, given back or lost before do not belong to a dead node any more.
 pub fn only_live_leases_end_with_a_node(mut s: Scenario) {
     let dead = join(&mut s, "dead");
     for id in ["a", "b", "c"] {
@@ -222,8 +223,8 @@ pub fn only_live_leases_end_with_a_node(mut s: Scenario) {
     }
 }
 
-/// A commit that was on its way when its node was taken for dead is served if nobody came in between.
-pub fn a_commit_handed_in_before_its_node_ended_is_served(mut s: Scenario) {
+/// A commit that was queued when its node was ended by mistake is served if no claim came in between.
+pub fn a_commit_submitted_before_its_node_ended_is_served(mut s: Scenario) {
     let node = join(&mut s, "node");
     s.send(&start("a"));
     let claim = s.claim_all(&turns_of(node, 1)).items.pop().unwrap();
@@ -256,7 +257,7 @@ pub fn the_sessions_of_a_dead_node_are_free(mut s: Scenario) {
     assert_eq!(s.session_work("a name of its own").unwrap().item, named.item);
 }
 
-/// S3.48: what nobody can take is ended by whoever finds it, past all filters.
+/// S3.48: an item that no node can take is claimed past all filters by the node that ends it.
 pub fn one_instance_or_activity_can_be_claimed_past_all_filters(mut s: Scenario) {
     s.send(&start("a"));
     s.send(&start("b"));
@@ -284,7 +285,7 @@ pub fn one_instance_or_activity_can_be_claimed_past_all_filters(mut s: Scenario)
 }
 
 /// S3.46
-pub fn a_claim_counts_what_it_passes_over(mut s: Scenario) {
+pub fn a_claim_counts_items_it_has_no_handler_for(mut s: Scenario) {
     for instance in ["a", "b", "c"] {
         s.send(&start(instance));
     }
@@ -306,7 +307,7 @@ pub fn a_claim_counts_what_it_passes_over(mut s: Scenario) {
     assert_eq!(s.claim_all(&batch_fetch(5)).held_back, HeldBack::default());
 }
 
-/// D10: one table says who is there.
+/// D10: one table lists the nodes.
 pub fn nodes_are_listed_until_they_end(mut s: Scenario) {
     let first = join(&mut s, "first");
     let second = join(&mut s, "second");
@@ -319,8 +320,8 @@ pub fn nodes_are_listed_until_they_end(mut s: Scenario) {
     assert!(join(&mut s, "third") > second, "a number is never used again");
 }
 
-/// A row whose node nobody can see, such as that of a copied file, does not stay for ever.
-pub fn a_node_that_nobody_renews_is_forgotten(mut s: Scenario) {
+/// A row without a process, such as that of a copied file, does not stay for ever.
+pub fn a_node_without_heartbeats_is_forgotten(mut s: Scenario) {
     join(&mut s, "quiet");
     join(&mut s, "busy");
     s.pass(NODE_FORGOTTEN_AFTER - Duration::from_secs(1));
@@ -333,15 +334,15 @@ pub fn a_node_that_nobody_renews_is_forgotten(mut s: Scenario) {
     assert_eq!(names(&mut s), ["busy"]);
 }
 
-/// D10: a node that was taken for dead is there again under its number, so that what it claims does not outlive it.
-pub fn a_node_that_was_taken_for_dead_gets_its_number_again(mut s: Scenario) {
+/// D10: a node that was ended by mistake gets its row and number again, so that its claims end with it.
+pub fn a_node_that_was_ended_by_mistake_gets_its_number_again(mut s: Scenario) {
     let cut_off = join(&mut s, "cut off");
     let other = join(&mut s, "other");
     s.send(&start("a"));
     s.send(&start("b"));
     s.send(&routed_activity("a", 1, None, Some("s")));
     end(&mut s, "cut off");
-    // It does not know, and goes on.
+    // The node does not notice, and goes on.
     assert_eq!(s.claim_all(&turns_of(cut_off, 1)).items.len(), 1);
     renew_as(&mut s, cut_off, "cut off");
     assert_eq!(names(&mut s), ["cut off", "other"]);

@@ -1,4 +1,4 @@
-//! What reads show.
+//! The answers of reads.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub fn a_mailbox_is_invisible(mut s: Scenario) {
     assert_eq!(read.system_metrics().unwrap().total_instances, 0);
 }
 
-/// 20.2a: an accepted start is visible to the reads that clients make, with what it says of its instance, until its first
+/// 20.2a: an accepted start is visible to the reads that clients make, with name, version and parent, until its first
 /// turn is committed. The other reads do not know it.
 pub fn a_pending_instance_is_listed_and_has_a_status(mut s: Scenario) {
     s.ended("done");
@@ -112,7 +112,7 @@ pub fn status_shows_the_end_and_the_custom_status(mut s: Scenario) {
     assert_eq!(s.read().status("b").unwrap().unwrap().terminal_event, None, "it waits for its successor");
 }
 
-/// 20.2: many callers who ask at once each get what they would get alone, in any order, also twice or of nothing.
+/// 20.2: reads of many at once return the same as single reads, in any order, with repeated and unknown ids.
 pub fn several_are_read_as_each_alone(mut s: Scenario) {
     s.run_first_turn(Turn::first("continued").set("k", "v").continue_as_new(), &start("continued"));
     s.run_first_turn(Turn::first("runs").status(Some("half")).activity(), &start("runs"));
@@ -129,9 +129,9 @@ pub fn several_are_read_as_each_alone(mut s: Scenario) {
     assert_eq!(read.statuses(&ids).unwrap(), alone);
 }
 
-/// 20.2: whoever waits for an end is told it with the answer to the round, and need not read. Each commit of a scenario
-/// compares that with a read, so here it is only a matter of how an instance comes to its end.
-pub fn an_end_is_told_as_a_read_shows_it(mut s: Scenario) {
+/// 20.2: a waiting client gets the end with the answer to the round, and need not read. Each commit of a scenario
+/// compares that with a read; this story only tries the ways in which an instance ends.
+pub fn a_reported_end_equals_the_status_that_a_read_returns(mut s: Scenario) {
     let run_to_end = |s: &mut Scenario, instance: &str| {
         s.send(&raise(instance, "go"));
         let claim = s.claim().unwrap();
@@ -182,8 +182,8 @@ pub fn instances_are_listed_newest_first(mut s: Scenario) {
     assert_eq!(s.read().running_versions().unwrap().len(), 1);
 }
 
-/// S2.13, S2.14, S2.16: pins are stored beside the executions; a history is read only where none is.
-pub fn running_instances_tell_their_pins(mut s: Scenario) {
+/// S2.13, S2.14, S2.16: pins are stored with the executions; a history is read only where no pin is stored.
+pub fn running_instances_show_their_pins(mut s: Scenario) {
     s.running("unpinned");
     s.ended("ended");
     s.run_first_turn(Turn::first("pinned").pinned(Version::new(3, 1, 4)), &start("pinned"));

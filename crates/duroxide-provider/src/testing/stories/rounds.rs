@@ -1,4 +1,4 @@
-//! What a commit stores.
+//! The rows that a commit stores.
 
 use duroxide_core::EventKind;
 use semver::Version;
@@ -46,7 +46,7 @@ pub fn a_round_with_a_known_event_id_changes_nothing(mut s: Scenario) {
 }
 
 /// B18, 5.3, 14.2: after the inserts
-pub fn a_round_deletes_what_it_cancels_also_in_the_same_round(mut s: Scenario) {
+pub fn a_round_deletes_the_calls_it_cancels_also_its_own(mut s: Scenario) {
     let at = s.now_ms() + 60_000;
     s.run_first_turn(Turn::first("a").activity().timer(at), &start("a"));
     let running = s.work().unwrap();
@@ -143,7 +143,7 @@ pub fn key_values_are_merged_when_the_execution_ends(mut s: Scenario) {
 }
 
 /// 11.2: "what earlier executions left"
-pub fn a_later_execution_merges_what_an_earlier_one_left_open(s: Scenario) {
+pub fn a_later_execution_merges_open_changes_of_an_earlier_one(s: Scenario) {
     let mut s = s.without_invariants();
     s.run_first_turn(Turn::first("a").set("k", "1"), &start("a"));
     s.send(&raise("a", "go"));
@@ -153,7 +153,7 @@ pub fn a_later_execution_merges_what_an_earlier_one_left_open(s: Scenario) {
 }
 
 /// S3.T8, S3.T9, S3.T45, S3.T46, 17.1
-pub fn a_pin_is_stored_when_told_and_belongs_to_its_execution(mut s: Scenario) {
+pub fn a_pin_is_stored_with_its_execution(mut s: Scenario) {
     let pin = |s: &mut Scenario| s.instance("a").unwrap().executions[0].pinned;
     s.run_first_turn(Turn::first("a").pinned(Version::new(1, 2, 3)), &start("a"));
     let stored = Some(VersionTriple { major: 1, minor: 2, patch: 3 });

@@ -148,7 +148,7 @@ pub fn a_clock_set_back_makes_no_session_busy(mut s: Scenario) {
     assert_eq!(renew(&mut s, "w1", LEASE), 1);
 }
 
-/// D11: its owner lives, and has not been idle for the time that nobody saw pass.
+/// D11: its owner lives, and was not idle during the time that the clock skipped.
 pub fn a_clock_set_forward_leaves_a_session_to_its_owner(mut s: Scenario) {
     send(&mut s, 1);
     send(&mut s, 2);

@@ -1,4 +1,4 @@
-//! Finds the reasons in what was read. Pure: values in, an [`Explanation`] out.
+//! Finds the reasons in the facts. Pure: values in, an [`Explanation`] out.
 
 mod activity;
 mod nodes;
@@ -22,7 +22,7 @@ use super::{
 /// How many open calls are shown.
 const CALLS_MAX: usize = 100;
 
-/// What the facts say of an instance.
+/// Explains an instance from its facts.
 pub(super) fn explain(facts: Facts) -> Explanation {
     let (findings, more_calls) = Deciding::new(&facts).findings();
     Explanation {
@@ -37,7 +37,7 @@ pub(super) fn explain(facts: Facts) -> Explanation {
     }
 }
 
-/// The facts, with what is asked of them more than once.
+/// The facts, with values that several findings need.
 struct Deciding<'a> {
     facts: &'a Facts,
     messages: Vec<Message>,
@@ -67,7 +67,7 @@ impl<'a> Deciding<'a> {
         (findings, more)
     }
 
-    /// Whether the store has told of all messages of the instance.
+    /// Whether the store has returned all messages of the instance.
     fn has_all_messages(&self) -> bool {
         self.facts.work.as_ref().is_some_and(|work| work.messages_total == work.messages.len() as u64)
     }
@@ -98,7 +98,7 @@ impl<'a> Deciding<'a> {
 
     // ---- open calls --------------------------------------------------------------------------------------------
 
-    /// What the code waits for: calls that no node can carry out first. And how many calls are left out.
+    /// The open calls of the code: first those that no node can carry out. Also returns how many calls are left out.
     fn open_calls(&self) -> (Vec<Finding>, u64) {
         if let Err(error) = &self.facts.history {
             return (vec![Finding::Unreadable { error: error.clone() }], 0);
@@ -156,7 +156,7 @@ impl<'a> Deciding<'a> {
         Finding::Queue { name: name.to_owned(), since_ms, last_enqueued }
     }
 
-    /// Nothing of a timer that the code has given up: its message is gone.
+    /// No finding for a timer that the code has dropped: its message was deleted.
     fn timer(&self, call: &OpenCall<'_>, due_ms: u64) -> Option<Finding> {
         let current = self.facts.info.current_execution_id;
         let is_queued = self.messages.iter().any(|message| {

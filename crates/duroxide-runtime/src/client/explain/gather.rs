@@ -1,4 +1,4 @@
-//! Reads what an explanation is made of.
+//! Reads the facts of an explanation.
 
 use std::{
     collections::BTreeMap,
@@ -21,15 +21,15 @@ pub(super) const LEVELS_MAX: usize = 3;
 /// Everything that is known of an instance.
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
-    /// The instance; of a pending one, what its start says.
+    /// The instance; of a pending one, the values of its start.
     pub(super) info: InstanceInfo,
     /// The event that ended it.
     pub(super) end: Option<Event>,
     /// The history of the current execution, unless it has ended; or why the history cannot be read.
     pub(super) history: Result<Vec<Event>, String>,
-    /// `None` if the store does not tell.
+    /// `None` if the store does not show it.
     pub(super) work: Option<QueuedWork>,
-    /// The nodes that have joined. Without `work` they mean nothing: the store may know no nodes.
+    /// The nodes that have joined. Without `work` the list has no meaning: the store may not record nodes.
     pub(super) nodes: Vec<JoinedNode>,
     /// The explanations of children.
     pub(super) children: BTreeMap<String, Explanation>,
@@ -37,7 +37,7 @@ pub(super) struct Facts {
     pub(super) now_ms: u64,
 }
 
-/// Reads an instance and its children; `None` if there is no such instance.
+/// Reads an instance and its children; `None` for an unknown instance.
 pub(super) async fn facts(
     client: &Client,
     instance: &str,

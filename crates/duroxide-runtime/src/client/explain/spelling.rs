@@ -1,6 +1,6 @@
 //! Finds the name that was probably meant.
 
-/// Of names in the order of their use, the last one that is spelt like `wanted`, else the last one.
+/// Of names in the order of their use, the last one that is similar to `wanted`, else the last one.
 pub(super) fn closest<'a>(wanted: &str, used: &[&'a str]) -> Option<&'a str> {
     let alike = used.iter().rev().find(|name| is_alike(wanted, name));
     alike.or(used.last()).copied()

@@ -1,4 +1,4 @@
-//! Tests of what facts mean, and of the sentences. Nothing is read here.
+//! Tests of the findings from facts, and of the sentences, without a store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -167,7 +167,7 @@ fn lines(facts: Facts) -> Vec<String> {
 }
 
 #[test]
-fn how_an_instance_ended_is_told() {
+fn the_end_of_an_instance_is_explained() {
     assert_eq!(lines(ended(None)), ["completed at 14:02:11 UTC (3 h ago)"]);
     let failed = ErrorDetails::orchestration_failed("no stock");
     assert_eq!(lines(ended(Some(failed))), ["failed at 14:02:11 UTC (3 h ago): no stock"]);
@@ -177,7 +177,7 @@ fn how_an_instance_ended_is_told() {
 }
 
 #[test]
-fn poison_says_what_it_was_and_why() {
+fn poison_names_the_item_and_the_reason() {
     let poison = |message: &str| ErrorDetails::Poison {
         attempt_count: 11,
         max_attempts: 10,
@@ -216,7 +216,7 @@ fn an_event_in_the_mailbox_counts_as_raised() {
 }
 
 #[test]
-fn a_queue_that_nobody_reads_is_named() {
+fn an_unread_queue_is_named() {
     let read = EventKind::QueueSubscribed { name: "lines".to_owned() };
     let other = EventKind::QueueEventDelivered { name: "Lines".to_owned(), data: String::new() };
     let text =
@@ -225,7 +225,7 @@ fn a_queue_that_nobody_reads_is_named() {
 }
 
 #[test]
-fn a_timer_is_told_by_its_time_and_a_given_up_one_is_not() {
+fn a_timer_is_shown_with_its_time_and_a_dropped_one_is_not() {
     let due = NOW + 3 * 3_600_000;
     let timer = || EventKind::TimerCreated { fire_at_ms: due };
     let fired =
@@ -246,7 +246,7 @@ fn a_running_activity_has_a_node_an_attempt_and_a_lease() {
 }
 
 #[test]
-fn an_activity_that_waits_says_for_what() {
+fn a_waiting_activity_names_its_reason() {
     let waiting =
         "activity `Charge` waits for a free worker slot since 14:02:11 UTC (3 h ago), fetched 3 times before";
     assert_eq!(lines(with_activity(queued("Charge"))), [waiting]);
@@ -270,7 +270,7 @@ fn an_activity_that_waits_says_for_what() {
     assert_eq!(lines(untold), ["waits for activity `Charge` since 14:02:11 UTC (3 h ago)"]);
 }
 
-/// What nobody carries out comes first, whatever was scheduled first.
+/// Calls that no node carries out come first, in any order of scheduling.
 #[test]
 fn stuck_activities_come_first_and_many_calls_are_cut_off() {
     let mut facts = with_activity(QueuedActivityInfo { activity_id: 3, ..queued("Pack") });
@@ -284,7 +284,7 @@ fn stuck_activities_come_first_and_many_calls_are_cut_off() {
 }
 
 #[test]
-fn a_child_says_what_it_waits_for() {
+fn a_child_is_explained_too() {
     let call = EventKind::SubOrchestrationScheduled {
         name: "Ship".to_owned(),
         instance: "sub::2".to_owned(),
@@ -319,7 +319,7 @@ fn a_start_without_a_node_says_both() {
 }
 
 #[test]
-fn a_handler_or_version_that_nobody_has_is_named() {
+fn a_missing_handler_or_version_is_named() {
     let needs = |name: &str, version: &str, minor| InstanceNeeds {
         name: Some(name.to_owned()),
         version: Some(version.to_owned()),
@@ -356,7 +356,7 @@ fn a_turn_that_runs_has_a_node_and_an_attempt() {
 }
 
 #[test]
-fn a_request_to_cancel_is_told_from_the_mailbox_and_from_the_history() {
+fn a_request_to_cancel_is_found_in_the_mailbox_and_in_the_history() {
     let text = "was asked to cancel at 14:02:11 UTC (3 h ago) and has not ended";
     let request = EventKind::OrchestrationCancelRequested { reason: "enough".to_owned() };
     assert_eq!(lines(running(vec![EventKind::CancellationSubscribed, request])), [text]);
@@ -368,7 +368,7 @@ fn a_request_to_cancel_is_told_from_the_mailbox_and_from_the_history() {
 }
 
 #[test]
-fn dead_letters_come_before_what_is_awaited() {
+fn dead_letters_come_before_open_calls() {
     let mut facts = running(vec![wait("Approval")]);
     facts.work.as_mut().unwrap().dead_letters = vec![DeadLetter {
         id: "4".to_owned(),

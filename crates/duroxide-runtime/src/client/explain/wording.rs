@@ -10,7 +10,7 @@ use super::{ActivityState, Explanation, Finding};
 
 impl Explanation {
     /// A sentence for each finding, without a full stop, the most important first. Times of day are in UTC; the first one
-    /// says so.
+    /// is marked.
     pub fn lines(&self) -> Vec<String> {
         let words = Words::at(self.now_ms);
         let mut lines: Vec<String> = self.findings.iter().map(|finding| words.sentence(finding)).collect();
@@ -32,7 +32,7 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// One sentence, with times of day in UTC. [`Explanation::lines`] also says how long ago that was.
+/// One sentence, with times of day in UTC. [`Explanation::lines`] also writes how long ago that was.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&Words { now_ms: None, said_utc: Cell::new(false) }.sentence(self))
@@ -41,9 +41,9 @@ impl fmt::Display for Finding {
 
 /// How sentences of one text are written.
 struct Words {
-    /// The time of reading, by which other times are told. `None` if it is not known.
+    /// The time of reading, from which ages are computed. `None` if it is not known.
     now_ms: Option<u64>,
-    /// Whether a time of this text has said that it is in UTC.
+    /// Whether a time of this text was already marked as UTC.
     said_utc: Cell<bool>,
 }
 
@@ -119,7 +119,7 @@ impl Words {
         since_ms: u64,
         state: &ActivityState,
     ) -> String {
-        // Said only where it is needed: the first time of a text names its zone.
+        // Lazy, because only the first written time of a text names its zone.
         let since = || self.since(since_ms);
         match state {
             ActivityState::Running { node, lease_ends_ms } => {

@@ -1,4 +1,4 @@
-//! Management calls, and what errors say.
+//! Management calls, and the texts of errors.
 
 use duroxide_provider::ProviderError;
 

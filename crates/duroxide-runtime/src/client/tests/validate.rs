@@ -144,7 +144,7 @@ async fn overlong_ids_and_names_are_refused() {
 
 /// 15.3, I20
 #[tokio::test]
-async fn what_is_too_large_is_refused_before_anything_is_stored() {
+async fn large_payloads_are_refused_before_anything_is_stored() {
     let store = FakeStore::telling();
     let limits = RuntimeLimits { max_payload_bytes: Some(10), ..Default::default() };
     let client = Client::with_limits(Arc::clone(&store) as Arc<dyn Provider>, limits);

@@ -45,7 +45,7 @@ async fn begin_waiting(
 
 /// 20.2, B22
 #[tokio::test(start_paused = true)]
-async fn a_waiting_client_is_told_and_reads_no_history() {
+async fn a_waiting_client_is_notified_and_reads_no_history() {
     let store = FakeStore::telling();
     store.set_status("order", running());
     let waiting = begin_waiting(&store).await;
@@ -58,7 +58,7 @@ async fn a_waiting_client_is_told_and_reads_no_history() {
 
 /// 20.2: the notification of the end contains the status, so the client does not read.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_is_told_the_end_reads_no_more() {
+async fn a_client_with_a_reported_end_reads_no_more() {
     let store = FakeStore::telling();
     store.set_status("order", running());
     let waiting = begin_waiting(&store).await;
@@ -95,7 +95,7 @@ async fn a_client_that_waits_for_an_end_does_not_read_before_there_can_be_one() 
     }
 }
 
-/// 20.3: "has not ended" says nothing about the custom status.
+/// 20.3: "has not ended" does not mean that the custom status is known.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_waits_for_a_custom_status_reads_first_whatever_is_known_of_the_end() {
     let store = FakeStore::telling();
@@ -108,7 +108,7 @@ async fn a_client_that_waits_for_a_custom_status_reads_first_whatever_is_known_o
 
 /// 20.2, 20.3: a reported status is checked like one that was read.
 #[tokio::test(start_paused = true)]
-async fn a_client_goes_on_waiting_if_what_it_is_told_is_not_what_it_waits_for() {
+async fn a_client_goes_on_waiting_after_another_change_than_the_awaited_one() {
     let store = FakeStore::telling();
     let waiting = begin_waiting(&store).await;
     store.tell_status(with_custom_status("packing", 1));
@@ -119,9 +119,9 @@ async fn a_client_goes_on_waiting_if_what_it_is_told_is_not_what_it_waits_for() 
     assert_eq!(store.calls(), ["watch", "read_status", "read_status"]);
 }
 
-/// The end of an instance says nothing about its key-values.
+/// The end of an instance does not report its key-values.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_waits_for_a_value_reads_it_whatever_it_is_told() {
+async fn a_client_that_waits_for_a_value_reads_it_after_any_notification() {
     let store = FakeStore::telling();
     let client = client_on(&store);
     let waiting = tokio::spawn(async move { client.wait_for_kv_value("order", "count", MINUTE).await });
@@ -165,7 +165,7 @@ async fn the_poll_behind_a_watch_begins_late_and_becomes_rare() {
 
 /// 20.2
 #[tokio::test(start_paused = true)]
-async fn a_store_that_cannot_tell_is_asked_quickly_at_first_and_then_every_100_ms() {
+async fn a_store_without_watches_is_polled_quickly_at_first_and_then_every_100_ms() {
     let store = FakeStore::silent();
     let error =
         client_on(&store).wait_for_orchestration("order", Duration::from_millis(500)).await.unwrap_err();
@@ -188,7 +188,7 @@ async fn an_instance_that_does_not_exist_yet_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_any_time_a_wait_still_looks_once() {
+async fn without_any_time_a_wait_still_reads_once() {
     let store = FakeStore::telling();
     let client = client_on(&store);
     let error = client.wait_for_orchestration("order", Duration::ZERO).await.unwrap_err();
@@ -244,7 +244,7 @@ async fn a_status_change_ends_a_wait_for_it() {
 
 /// 20.3
 #[tokio::test(start_paused = true)]
-async fn a_store_that_cannot_tell_is_asked_for_status_changes_at_the_callers_pace() {
+async fn a_store_without_watches_is_polled_for_status_changes_at_the_callers_pace() {
     let store = FakeStore::silent();
     let interval = Duration::from_millis(30);
     let waited =

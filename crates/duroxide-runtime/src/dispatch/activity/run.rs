@@ -31,13 +31,13 @@ use crate::{
 
 /// How the run of an activity ended.
 pub(super) enum RunOutcome {
-    /// It returned or panicked.
+    /// The code returned or panicked.
     Finished(Result<String, ErrorDetails>),
-    /// It was cancelled. A lost lock means the same, because a cancelled activity is deleted.
+    /// The activity was cancelled. A lost lock means the same, because a cancelled activity is deleted.
     Cancelled,
     /// Its lease expired, or its task was dropped. The activity will run again, as a counted attempt.
     Interrupted,
-    /// It ran longer than the node allows.
+    /// The code ran longer than the node allows.
     TimedOut,
 }
 

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_activity_hears_of_it_and_others_do_not() {
+    fn only_the_cancelled_activity_is_notified() {
         let all = Arc::new(RunningActivities::default());
         let running = all.enter(&activity());
         let other = all.enter(&ScheduledActivityIdentifier { activity_id: 3, ..activity() });

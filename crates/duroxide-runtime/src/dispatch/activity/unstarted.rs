@@ -43,7 +43,7 @@ impl ActivityWork {
         self.abandon(Some(backoff), false).await;
     }
 
-    /// Fails an activity that no node can run, naming what is missing.
+    /// Fails an activity that no node can run, and names the missing capability.
     pub(crate) async fn fail_stranded(mut self, missing: &MissingCapability) {
         let Some(call) = self.call.take() else { return self.dead_letter().await };
         let details = ErrorDetails::Configuration {

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_that_have_it_and_nodes_that_say_nothing_are_not_named() {
+    fn only_nodes_known_to_lack_the_handler_are_named() {
         let node = |name: &str, activities: Option<&[&str]>| JoinedNode {
             name: name.to_owned(),
             capability: activities.map(|names| NodeCapability {

@@ -1,4 +1,4 @@
-//! The ordered checks of 2.2, case by case. They take and give values and know no provider (S0.21).
+//! The ordered checks of 2.2, case by case. They take and return values and call no provider (S0.21).
 
 use std::sync::Arc;
 
@@ -188,7 +188,7 @@ fn an_instance_with_history_goes_on_in_its_recorded_version() {
     assert_eq!((run.name.as_str(), run.version.as_str()), ("order", "1.0.0"));
 }
 
-/// 2.3: whatever their order.
+/// 2.3: in any order.
 #[test]
 fn a_continue_as_new_outranks_a_clients_start() {
     for messages in [
@@ -271,7 +271,7 @@ fn a_cancelled_instance_needs_no_handler_to_end() {
     assert_eq!(running.cause, Cause::CancelledWithoutHandler);
 }
 
-/// 6.3, 2.10: a recorded cancellation counts too, whatever message comes next.
+/// 6.3, 2.10: a recorded cancellation counts too, with any next message.
 #[test]
 fn an_instance_with_a_stored_cancel_request_needs_no_handler_to_end() {
     let request = EventKind::OrchestrationCancelRequested { reason: "stored".into() };
@@ -281,9 +281,9 @@ fn an_instance_with_a_stored_cancel_request_needs_no_handler_to_end() {
     assert!(matches!(&ended.ending, Ending::Cancelled { reason } if reason == "stored"));
 }
 
-/// 6.3: code that asked to be told of the first request cleans up where its handler is. The second request ends it here.
+/// 6.3: code that asked for the first request cleans up on a node with its handler. The second request ends it here.
 #[test]
-fn an_instance_that_asked_to_be_told_needs_its_handler() {
+fn an_instance_that_asked_for_requests_to_cancel_needs_its_handler() {
     let asked = vec![started_as("ghost", "0.5.0"), event(2, "0.5.0", EventKind::CancellationSubscribed)];
     let request = EventKind::OrchestrationCancelRequested { reason: "stored".into() };
     let told = [asked.clone(), vec![event(3, "0.5.0", request)]].concat();
@@ -392,7 +392,7 @@ fn a_poisoned_successor_is_its_own_execution() {
 
 /// S2.16
 #[test]
-fn a_cancellation_ends_what_cannot_be_replayed_here_if_that_is_allowed() {
+fn a_cancellation_ends_an_unsupported_execution_if_that_is_allowed() {
     let history = vec![started_as("order", "2.0.0")];
     let ask = Ask { messages: vec![raised(), cancel()], history, ..Ask::default() };
     assert!(matches!(decide(&ask), Decision::Abandon(Unprocessable::IncompatibleVersion { .. })));

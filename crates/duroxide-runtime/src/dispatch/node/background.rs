@@ -16,8 +16,8 @@ pub(crate) fn start(node: &Arc<Node>) {
     node.background.spawn("sweeper", sweep::run(Arc::clone(node)));
 }
 
-/// Renews the sessions of this node's workers, once there can be any: a node without sessions asks the store for nothing. A failed
-/// renewal is repeated well before the lease ends. Unused sessions go idle by themselves.
+/// Renews the sessions of this node's workers, once there can be any: a node without sessions asks the store for nothing. A
+/// failed renewal is repeated well before the lease ends. Unused sessions go idle by themselves.
 async fn keep_sessions(node: Arc<Node>) {
     let options = &node.options;
     let interval = renewal_interval(options.session_lock_timeout, options.session_lock_renewal_buffer, None);

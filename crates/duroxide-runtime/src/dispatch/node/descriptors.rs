@@ -16,8 +16,8 @@ pub(crate) struct Descriptors {
 
 #[derive(Debug)]
 struct Known {
-    /// The number of the instance's row, if the store tells it. An instance that was deleted and started again under
-    /// the same id may run another orchestration.
+    /// The number of the instance's row, if the store has one. An instance that was deleted and started again under the
+    /// same id may run another orchestration.
     incarnation: Option<u64>,
     name: String,
     version: String,

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::env::{lock, wait_for};
 
-/// User code that runs right now, each piece with a description. A shutdown logs what it waits for.
+/// User code that runs right now, each piece with a description. A shutdown logs the code that it waits for.
 #[derive(Debug)]
 pub(crate) struct InProgress<T> {
     entries: Mutex<Entries<T>>,

@@ -1,4 +1,4 @@
-//! The sweeper: finds work that no node can take, reports it, and ends it if the options say so.
+//! The sweeper: finds work that no node can take, reports it, and ends it if the options allow.
 //!
 //! Nodes announce their capabilities when they join. Work that no node can take is never fetched, so it is charged no
 //! attempts and never becomes poison (S3.48).
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn it_looks_as_often_as_it_must_and_no_more() {
+    fn the_sweeper_sweeps_as_often_as_needed_and_no_more() {
         assert_eq!(sweeper(None).interval, SWEEP_INTERVAL);
         assert_eq!(sweeper(Some(60 * MINUTE)).interval, SWEEP_INTERVAL);
         assert_eq!(sweeper(Some(MINUTE)).interval, Duration::from_secs(15));

@@ -30,7 +30,7 @@ fn blamed(times: u32) -> ClaimRecord {
 
 /// S1.33: a crash differs from a counted abandon.
 #[test]
-fn what_was_only_abandoned_is_no_suspect() {
+fn an_abandoned_claim_is_no_suspect() {
     for attempt_count in 1..=MAX_ATTEMPTS {
         assert_eq!(ClaimRecord { attempt_count, ..lost(0) }.concurrency(), None);
     }
@@ -67,8 +67,8 @@ fn the_last_attempt_is_made_alone_and_the_one_before_by_two() {
     assert_eq!(ClaimRecord { max_attempts: 1, ..lost(0) }.concurrency(), None, "it was never lost");
 }
 
-/// If the store cannot tell, every earlier claim counts as lost. That isolates a crashing item all the same, and slows
-/// down no item before the fifth attempt.
+/// If the store does not count losses, every earlier claim counts as lost. That isolates a crashing item, too, and
+/// slows down no item before the fifth attempt.
 #[test]
 fn where_losses_are_unknown_earlier_attempts_stand_for_them() {
     let unknown = |attempt_count| ClaimRecord { attempt_count, losses: None, ..lost(0) }.concurrency();
@@ -77,7 +77,7 @@ fn where_losses_are_unknown_earlier_attempts_stand_for_them() {
 }
 
 #[test]
-fn those_that_have_lost_less_go_first() {
+fn suspects_with_fewer_losses_go_first() {
     let mut state = State::default();
     let mut try_run =
         |losses| state.try_run(LockKind::Activity, lost(losses).concurrency().unwrap(), at(0)).is_some();
@@ -111,7 +111,7 @@ fn a_blamed_item_runs_while_no_other_suspect_does() {
 }
 
 #[test]
-fn long_running_code_keeps_nobody_from_running() {
+fn long_running_code_does_not_block_suspects() {
     let mut state = State::default();
     state.try_run(LockKind::Activity, Concurrency::Alone, at(0)).unwrap();
     let minute = TRUSTED_AFTER.as_millis() as u64;

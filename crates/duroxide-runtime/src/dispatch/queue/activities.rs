@@ -137,7 +137,7 @@ impl WorkQueue for Activities {
         self.node.store.serves_batches() && (self.slots_share_sessions() || self.slots() > 1)
     }
 
-    /// Slots that own sessions need a fetch of their own, and one more slot looks for sessions without an owner.
+    /// Slots that own sessions need a fetch of their own, and one more slot searches sessions without an owner.
     fn slots_with_own_fetch(&self, slots: &Slots) -> Vec<usize> {
         if !self.has_shared_fetch() {
             return slots.free_ids().collect();

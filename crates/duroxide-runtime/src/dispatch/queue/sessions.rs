@@ -18,7 +18,7 @@ pub(super) struct SessionOwners {
 }
 
 impl SessionOwners {
-    /// The slot that looks for sessions without an owner. It stays the same while it is free. A new one is the highest
+    /// The slot that searches sessions without an owner. It stays the same while it is free. A new one is the highest
     /// free slot, because activities without a session take the lowest.
     pub(super) fn session_finder(&self, slots: &Slots) -> Option<usize> {
         let mut session_finder = lock(&self.session_finder);
@@ -42,7 +42,7 @@ impl SessionOwners {
         owners.keys().copied().collect()
     }
 
-    /// Whether a slot that may own a session, or that looks for sessions, has no fetch of its own.
+    /// Whether a slot that may own a session, or that searches sessions, has no fetch of its own.
     pub(super) fn lack_fetch(&self, slots: &Slots, now: Moment) -> bool {
         let Some(finder) = self.session_finder(slots) else { return true };
         self.may_own(now).into_iter().chain([finder]).any(|slot| !slots.is_reserved(slot))
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_slot_looks_for_sessions_and_another_only_when_it_is_taken() {
+    fn one_slot_searches_sessions_and_another_only_when_it_is_taken() {
         let owners = SessionOwners::default();
         let mut slots = Slots::new(3, 0);
         let take = |slots: &mut Slots, slot| slots.take(Some(slot)).unwrap();
@@ -165,7 +165,7 @@ mod tests {
 
     /// 13.3: a queue at its session limit is notified when a session ends.
     #[test]
-    fn the_end_of_a_session_is_told() {
+    fn the_end_of_a_session_is_reported() {
         let sessions = Arc::new(SessionsInFlight::default());
         let has_ended = || sessions.ended().now_or_never().is_some();
         let (first, second) = (sessions.enter(Some("a"), 1), sessions.enter(Some("a"), 1));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_loop_is_told_when_a_slot_becomes_free_and_not_again_when_the_store_answers() {
+    async fn the_loop_is_notified_when_a_slot_becomes_free_and_not_again_when_the_store_answers() {
         let slots = slots();
         let mut slot = slots.take(None).unwrap();
         assert!(!has_changed(&slots));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_loop_is_told_of_the_answer_that_everything_waited_for() {
+    async fn the_loop_is_notified_of_the_answer_that_everything_waited_for() {
         let slots = slots();
         let mut slot = slots.take(None).unwrap();
         slot.submit(usize::MAX);

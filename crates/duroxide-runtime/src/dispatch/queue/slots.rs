@@ -211,8 +211,8 @@ impl Slots {
         self.asked = None;
     }
 
-    /// Whether the waiting shared fetch would now get items, or could start them, although its last known demand says
-    /// otherwise.
+    /// Whether the waiting shared fetch would now get items, or could start them, although its last known demand is
+    /// lower.
     pub(crate) fn demand_has_risen(&mut self, now: Moment) -> bool {
         let Some(asked) = self.asked.filter(|asked| asked.free_slots == 0) else { return false };
         let wanted = self.wanted(now);

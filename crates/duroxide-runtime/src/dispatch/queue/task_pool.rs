@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use super::{Started, WorkQueue};
 use crate::env::{Tasks, lock};
 
-/// How many tasks may wait for a claim. The others end when they have finished theirs.
+/// How many tasks may wait for a claim. Further tasks end with their claims.
 const IDLE_MAX: usize = 256;
 
 /// Tasks that process the claims of a queue. When the pool is dropped, they finish the claims that it was given, and end.

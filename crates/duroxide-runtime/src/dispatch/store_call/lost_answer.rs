@@ -1,7 +1,7 @@
 //! Finds out whether a call whose answer was lost had succeeded (semantics 16.5, 22).
 //!
-//! A retry of such a call finds its lock gone. If the first try succeeded, its effects are counted and logged as usual.
-//! The history decides, because no other worker can have written the same events at the same time.
+//! A retry of such a call finds that its lock has ended. If the first try succeeded, its effects are counted and logged
+//! as usual. The history decides, because no other worker can have written the same events at the same time.
 
 use duroxide_core::{Event, EventKind, WorkItem};
 use duroxide_provider::Round;

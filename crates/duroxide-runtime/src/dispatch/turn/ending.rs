@@ -7,11 +7,11 @@ use duroxide_core::{
     engine::{Record, Seed},
 };
 
-/// The event id of a failure if the store cannot tell the length of the history (semantics 16.6).
+/// The event id of a failure if the store does not know the length of the history (semantics 16.6).
 const UNKNOWN_LAST_EVENT_ID: u64 = 99_998;
 
 /// The record from which the engine ends an execution. `last_event_id` is used for a history that cannot be decoded; `None` if
-/// the store cannot tell it.
+/// the store does not know it.
 pub(crate) fn record_of(
     target: EndTarget,
     instance: &str,

@@ -45,7 +45,7 @@ pub(super) enum Source {
     Cold(Box<Cold>),
 }
 
-/// What an execution is built from: its start, or its history.
+/// The source of a new execution: its start, or its history.
 pub(super) struct Cold {
     pub run: Run,
     pub setup: Setup,
@@ -276,7 +276,7 @@ impl InstanceWork {
             span.record("outcome", turn_outcome(&turn.outcome));
             // Closes the span before the result is sent.
             drop(span);
-            // If the receiver is gone, the execution is dropped here, on a turn thread.
+            // If the receiver was dropped, the execution is dropped here, on a turn thread.
             drop(answer.send((live, Box::new(turn))));
         };
         let ticket = self.node.env.run_turn(Box::new(job));

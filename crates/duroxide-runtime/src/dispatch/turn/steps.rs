@@ -22,7 +22,7 @@ use crate::{
     env::{Env, Moment},
 };
 
-/// How long the result of a step waits for the results of others, to be committed together.
+/// How long the result of a step waits for the results of other steps, to be committed together.
 const SHARED_COMMIT_MAX: Duration = Duration::from_millis(5);
 
 /// How long a claim waits for a step before it is given back, so that messages for the instance, such as a cancellation, are
@@ -157,7 +157,7 @@ impl InstanceWork {
         if !only_woken || !live.execution.has_open_steps() {
             return Some(Source::Live(live));
         }
-        // Others may run: this claim runs no code while it waits.
+        // Other claims may run: this one runs no code while it waits.
         self.slot.submit(0);
         if self.step_woken(Arc::clone(&live.steps.woken), STEP_WAIT_MAX).await || self.lease.ended().is_some()
         {

@@ -1,4 +1,4 @@
-//! Gives everything that a turn hands out its trace context.
+//! Adds trace contexts to the work that a turn schedules.
 
 use duroxide_core::{
     TraceContext, TracedInput, WorkItem,
@@ -8,10 +8,11 @@ use tracing::Span;
 
 use crate::observability::trace_context_of;
 
-/// Puts trace contexts in front of the inputs that a turn hands out. Activities, children and detached orchestrations belong
-/// to the span of the turn; the next execution has the context of the whole instance, like this one.
+/// Puts trace contexts in front of the inputs of scheduled work. Activities, children and detached orchestrations belong to
+/// the span of the turn; the next execution has the context of the whole instance, like this one.
 ///
-/// An instance that was started without a context hands out none. Its inputs still become texts of [`TracedInput`].
+/// An instance that was started without a context schedules work without one. Its inputs still become texts of
+/// [`TracedInput`].
 pub(super) fn carry_trace(turn: &mut Turn, instance: Option<&TraceContext>, span: &Span) {
     let schedules = !(turn.activities.is_empty() && turn.messages.is_empty());
     let of_turn = instance.filter(|_| schedules).map(|instance| {

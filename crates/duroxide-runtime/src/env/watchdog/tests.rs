@@ -43,7 +43,7 @@ async fn the_thread_ends_when_the_watchdog_is_closed() {
 }
 
 #[tokio::test]
-async fn a_single_thread_has_nobody_to_wake() {
+async fn a_current_thread_runtime_is_not_woken() {
     assert!(watchdog().watch_activity().is_none());
 }
 

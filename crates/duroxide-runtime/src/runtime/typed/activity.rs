@@ -7,7 +7,7 @@ use duroxide_core::typed::{Activity, HandlerShapes, decode, encode, encode_error
 
 use crate::{ActivityContext, ActivityHandler, registry::ActivityRegistryBuilder};
 
-/// An activity together with its code: what a node registers.
+/// An activity together with its code, to register at a node.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no code that a node could run",
     note = "an activity that is declared without a body is registered where it has one",

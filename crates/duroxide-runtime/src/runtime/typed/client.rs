@@ -32,7 +32,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`start`](Self::start), and `InvalidInput` if the id exists with another orchestration name or input. With a
-    /// store that cannot tell, as [`start_orchestration_if_new`](Self::start_orchestration_if_new).
+    /// store that does not support it, as [`start_orchestration_if_new`](Self::start_orchestration_if_new).
     pub async fn start_or_get<O: Orchestration>(
         &self,
         instance: impl Into<String>,

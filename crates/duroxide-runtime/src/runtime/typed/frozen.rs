@@ -30,8 +30,8 @@ impl Handlers {
     /// With the environment variable `DUROXIDE_FREEZE=1` it writes the file instead; commit it. The path is relative to
     /// the folder that the test runs in, which is that of the package.
     ///
-    /// The shape of a type is what it asks for when it is deserialized: fields with their JSON names, variants, lists,
-    /// optional values. It does not show which fields have a default, what a string must look like, nor what is inside a
+    /// The shape of a type is the structure that its deserialization requests: fields with their JSON names, variants,
+    /// lists, optional values. It does not show which fields have a default, the format of a string, nor the inside of a
     /// value whose content decides (`any`: an untagged enum, a `serde_json::Value`). A field of such a type, or of one
     /// that refuses the values it is tried with, is `not explored`. Handlers of texts are frozen by name and version.
     ///

@@ -1,4 +1,4 @@
-//! [`Handle`]: one instance of a typed orchestration, as clients see it.
+//! [`Handle`]: one instance of a typed orchestration, for clients.
 
 use std::{fmt, marker::PhantomData, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::{Client, ClientError, OrchestrationStatus};
 /// How often a store that cannot notify is asked for a new status.
 const STATUS_POLL: Duration = Duration::from_millis(100);
 
-/// One instance of a typed orchestration: its result, its status, and what can be sent to it.
+/// One instance of a typed orchestration: its result, its status, and calls to send to it.
 ///
 /// [`Client::start`] returns it, and [`Client::handle`] makes it of an id. Clones are cheap.
 pub struct Handle<O> {

@@ -13,7 +13,7 @@ use crate::{
 /// The activities and orchestrations of a program.
 ///
 /// A function that returns them serves the program and its tests: [`RuntimeBuilder::handlers`] runs them,
-/// [`check_frozen`](Self::check_frozen) compares them with what they were.
+/// [`check_frozen`](Self::check_frozen) compares them with their frozen shapes.
 ///
 /// [`RuntimeBuilder::handlers`]: super::RuntimeBuilder::handlers
 #[derive(Debug, Default)]

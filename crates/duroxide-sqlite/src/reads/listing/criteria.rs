@@ -76,7 +76,7 @@ impl Criteria {
         db.all_once(&statement, params_from_iter(self.values), read)
     }
 
-    /// Takes a value; returns the parameter that stands for it.
+    /// Adds a value; returns its parameter.
     fn place(&mut self, value: Value) -> String {
         self.values.push(value);
         format!("?{}", self.values.len())
@@ -99,7 +99,7 @@ impl Criteria {
         }
     }
 
-    /// The name of an instance that was never named is in its history, where no condition can look: it stays in doubt.
+    /// An instance without a stored name has it only in its history, which no condition reads: it stays undecided.
     fn and_handler(&mut self, query: &InstanceQuery) {
         let mut wanted = Vec::new();
         for (column, text) in [("name", &query.orchestration_name), ("version", &query.orchestration_version)]

@@ -87,7 +87,7 @@ pub(in crate::reads) fn stored_time(millis: u64) -> i64 {
     micros(Timestamp::from_millis(millis))
 }
 
-/// The first text behind all those that begin with the prefix. There is none behind the last character.
+/// The first text behind all texts with this prefix. `None` if the prefix has only the last character.
 pub(super) fn end_of_prefix(prefix: &str) -> Option<String> {
     let mut end = prefix.to_owned();
     while let Some(last) = end.pop() {

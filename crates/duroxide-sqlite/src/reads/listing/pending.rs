@@ -37,7 +37,7 @@ const COUNT: &str =
 
 /// At most `max` of the pending instances below a row that a query selects, newest first.
 ///
-/// Name, version and parent stand in the start alone; there the query decides.
+/// Only the start has name, version and parent; for these the query decides.
 pub(super) fn select(
     db: &Db,
     query: &InstanceQuery,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use memchr::{memchr, memchr2};
 
 /// Where the longest string value of a JSON text is, without its quotes. The range is empty if there is none. Names of
-/// fields do not count: the store looks at the first one of a row.
+/// fields do not count.
 pub(super) fn longest_literal(json: &str) -> Range<usize> {
     let mut longest = 0..0;
     let mut rest = 0;
@@ -27,7 +27,7 @@ fn next_literal(bytes: &[u8], from: usize) -> Option<Range<usize>> {
         if bytes.get(found) == Some(&b'"') {
             return Some(start..found);
         }
-        // Whatever follows the backslash belongs to the escape.
+        // The byte after the backslash belongs to the escape.
         at = found + 2;
     }
 }

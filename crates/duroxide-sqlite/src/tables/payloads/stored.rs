@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Bytes of all known texts.
 const BYTES_MAX: usize = 32 << 20;
-/// Texts of one instance. All are looked through, by their lengths first.
+/// Texts of one instance. A search compares all, by their lengths first.
 const TEXTS_MAX: usize = 256;
 
-/// The payloads that were written last, by the instance whose rows refer to them.
+/// The last written payloads, by the instance whose rows refer to them.
 #[derive(Debug, Default)]
 pub(super) struct StoredTexts {
     instances: BTreeMap<u64, VecDeque<Known>>,

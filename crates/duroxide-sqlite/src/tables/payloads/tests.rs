@@ -1,4 +1,4 @@
-//! Here every text is stored apart, so that whatever the model does happens to payloads too.
+//! Here every text is stored apart, so that the comparison with the model exercises payloads too.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -18,7 +18,7 @@ const USED: &str = "WITH used AS (SELECT payload AS number FROM message WHERE pa
         (SELECT count(*) FROM released_payload),
         (SELECT count(*) - count(DISTINCT number) FROM used)";
 
-/// Looks at the payloads before the first read after a change.
+/// Checks the payloads before the first read after a change.
 struct Checked {
     engine: SqliteEngine,
     shared: Rc<Cell<i64>>,
@@ -47,7 +47,7 @@ impl EngineLayer for Checked {
     }
 }
 
-/// Answers and content are those of the model, and each payload is there exactly as long as rows refer to it.
+/// Answers and content are those of the model, and each payload exists exactly as long as rows refer to it.
 #[test]
 fn a_store_of_shared_texts_does_what_the_model_does() {
     let shared = Rc::new(Cell::new(0));

@@ -1,4 +1,4 @@
-//! Key-values of an instance: what earlier executions left, and apart from it what the current one changed.
+//! Key-values of an instance: those that earlier executions left, and, apart from them, the changes of the current one.
 
 use std::collections::BTreeMap;
 

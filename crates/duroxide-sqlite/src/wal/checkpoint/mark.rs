@@ -14,8 +14,8 @@ const FRAME_HEADER_BYTES: u64 = 24;
 /// passes write the same.
 type FrameHeader = [u8; FRAME_HEADER_BYTES as usize];
 
-/// The file of the write-ahead log, opened for a look at its frames. SQLite takes its locks on other files, so that
-/// opening and closing this one is safe.
+/// The file of the write-ahead log, opened to read its frames. SQLite takes its locks on other files, so that opening
+/// and closing this one is safe.
 #[derive(Debug)]
 pub(super) struct LogFile {
     path: PathBuf,
@@ -28,7 +28,7 @@ impl LogFile {
         Self { path, page_bytes, file: None }
     }
 
-    /// The header of a frame, counted from 0. Zeros stand for a frame that is not there.
+    /// The header of a frame, counted from 0. Zeros for a missing frame.
     fn frame_header(&mut self, frame: u64) -> io::Result<FrameHeader> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -44,7 +44,7 @@ impl LogFile {
     }
 }
 
-/// A frame of the log, as it was when it was last looked at.
+/// A frame of the log, as it was at the last check.
 #[derive(Debug)]
 pub(super) struct Mark {
     frame: u64,
@@ -52,12 +52,12 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// A frame that nobody has looked at yet: it has changed if it is there.
+    /// A frame that was not checked yet: it has changed if it exists.
     pub(super) fn at(frame: u64) -> Self {
         Self { frame, seen: FrameHeader::default() }
     }
 
-    /// Whether the frame was written since the last look. A file that cannot be read is looked at again later.
+    /// Whether the frame was written since the last check. A file that cannot be read is checked again later.
     pub(super) fn changed(&self, file: &mut LogFile) -> bool {
         file.frame_header(self.frame).is_ok_and(|header| header != self.seen)
     }
@@ -79,7 +79,7 @@ mod tests {
         log
     }
 
-    /// A log that was overwritten to a frame has reached it again, whatever is behind that.
+    /// A log that was overwritten up to a frame has reached that frame again, whatever old frames follow.
     #[test]
     fn a_mark_changes_when_its_frame_is_written() {
         let folder = tempfile::tempdir().unwrap();

@@ -70,7 +70,7 @@ impl Shared {
     fn run(&self) {
         while self.wait() {
             if self.was_written() {
-                // First, so that whoever is told can arm the watch again.
+                // Taken out first, so that the callback can arm the watch again.
                 self.armed.store(false, Ordering::Release);
                 (self.tell)();
             }

@@ -158,7 +158,7 @@ fn a_text_that_goes_through_an_instance_is_stored_once() {
     assert_eq!(shared.payloads(), 0);
 }
 
-/// The rows of the queues are gone, the history still has the text.
+/// The rows of the queues are deleted, the history still has the text.
 #[test]
 fn a_text_stays_while_an_event_has_it() {
     let mut shared = Shared::started();
@@ -168,19 +168,19 @@ fn a_text_stays_while_an_event_has_it() {
     assert_eq!((shared.history(), shared.payloads()), (first_events(), 1));
 }
 
-/// A text that no event takes over goes with its message.
+/// A text that no event refers to is deleted with its message.
 #[test]
-fn a_text_that_nobody_takes_over_goes_with_its_message() {
+fn a_text_without_other_references_is_deleted_with_its_message() {
     let mut shared = Shared::started();
     let claim = shared.store.claim().unwrap();
     shared.store.commit(&claim.lock_token, first_round("order-1")).unwrap();
     assert_eq!(shared.payloads(), 0);
-    // The same text again is not taken for the one that is gone.
+    // The same text, sent again, does not refer to the deleted payload.
     shared.store.send(&raise("order-1", &large()));
     assert_eq!(shared.store.claim().unwrap().messages, [raise("order-1", &large())]);
 }
 
-/// 19: a prune takes only what the executions that stay do not have.
+/// 19: a prune deletes only payloads that the remaining executions do not refer to.
 #[test]
 fn a_prune_leaves_the_texts_of_the_other_executions() {
     let mut shared = Shared::started();
@@ -212,7 +212,7 @@ fn a_prune_leaves_the_texts_of_the_other_executions() {
     assert_eq!(shared.payloads(), 0);
 }
 
-/// What a rolled back transaction stored is stored again by the next.
+/// Texts of a rolled back transaction are stored again by the next.
 #[test]
 fn a_text_that_was_rolled_back_is_stored_again() {
     let mut shared = Shared::started();
@@ -257,7 +257,7 @@ fn a_duplicate_completion_leaves_nothing() {
     assert_eq!(shared.payloads(), 1);
 }
 
-/// 23.3: a transaction looks for other rows with a text by an index.
+/// 23.3: a transaction finds other rows with a text by an index.
 #[test]
 fn whether_a_text_is_used_is_found_by_an_index() {
     let mut shared = Shared::started();

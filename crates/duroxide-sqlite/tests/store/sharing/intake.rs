@@ -1,4 +1,4 @@
-//! What callers write into the intake in transactions of their own.
+//! Rows that callers write into the intake in transactions of their own.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ fn shared() -> Shared {
 }
 
 impl Shared {
-    /// Does what a store's thread does after somebody else wrote.
+    /// Repeats the reads of a store's thread after a write by another process.
     fn notice(&mut self) {
         self.store.engine.changed_elsewhere().unwrap();
         if self.store.engine.next_wake(self.store.now).unwrap() == Some(self.store.now) {
@@ -51,7 +51,7 @@ fn data(message: &WorkItem) -> &str {
 }
 
 #[test]
-fn what_a_committed_transaction_asks_for_is_carried_out_in_its_order() {
+fn a_committed_transaction_is_carried_out_in_order() {
     let mut shared = shared();
     let transaction = shared.caller.transaction().unwrap();
     transaction.execute("INSERT INTO orders VALUES ('order-1')", []).unwrap();
@@ -71,7 +71,7 @@ fn what_a_committed_transaction_asks_for_is_carried_out_in_its_order() {
 }
 
 #[test]
-fn what_is_rolled_back_was_never_asked_for() {
+fn a_rolled_back_call_has_no_effect() {
     let mut shared = shared();
     let transaction = shared.caller.transaction().unwrap();
     transaction.execute("INSERT INTO orders VALUES ('order-1')", []).unwrap();
@@ -94,9 +94,10 @@ fn a_start_of_an_instance_that_exists_does_nothing() {
     assert!(shared.store.claim().is_none());
 }
 
-/// An invalid call fails at once; a row that somebody wrote by hand becomes a dead letter, and those behind it go on.
+/// An invalid call fails at once; an invalid row written by hand becomes a dead letter, and the rows behind it are
+/// applied.
 #[test]
-fn a_row_that_makes_no_sense_holds_nobody_up() {
+fn an_invalid_row_does_not_block_the_next() {
     let mut shared = shared();
     let intake = Intake::new(&shared.caller);
     let refused = intake.start_orchestration("a::sub::1", "Pay", "{}").unwrap_err();
@@ -117,9 +118,9 @@ fn a_row_that_makes_no_sense_holds_nobody_up() {
     assert!(letters[0].payload.contains("\"data\":\"input\""), "{:?}", letters[0]);
 }
 
-/// A row whose transaction breaks becomes a dead letter, with what broke it; everything around it is carried out.
+/// A row whose transaction fails becomes a dead letter with the error; the other rows are applied.
 #[test]
-fn a_row_that_breaks_its_transaction_holds_nobody_up() {
+fn a_row_whose_transaction_fails_does_not_block_the_next() {
     let mut shared = shared();
     shared
         .caller
@@ -145,7 +146,7 @@ fn a_row_that_breaks_its_transaction_holds_nobody_up() {
 
 /// An operation of the same batch is not to blame for the intake, and is carried out.
 #[test]
-fn an_intake_that_cannot_be_taken_over_does_not_keep_others_from_their_transactions() {
+fn an_intake_that_cannot_be_applied_does_not_block_batches() {
     let mut shared = shared();
     shared
         .caller
@@ -180,9 +181,9 @@ fn many_rows_are_taken_over_in_bounded_transactions() {
     assert_eq!(claim.messages.iter().map(data).filter(|data| *data != "start").collect::<Vec<_>>(), sent);
 }
 
-/// A store that nobody else writes does not look.
+/// A store without writes by other processes does not read the intake.
 #[test]
-fn an_intake_that_nobody_writes_costs_no_statement() {
+fn an_idle_intake_costs_no_statement() {
     let mut shared = shared();
     shared.notice();
     let trace = shared.store.engine.trace_statements().unwrap();
@@ -194,9 +195,9 @@ fn an_intake_that_nobody_writes_costs_no_statement() {
     assert!(trace.statements().iter().all(|sql| !sql.contains("intake")), "{:?}", trace.statements());
 }
 
-/// What was committed while no store was open is found by the next one.
+/// Rows that were committed while no store was open are found by the next one.
 #[test]
-fn what_was_written_while_nobody_was_there_is_found_at_the_next_opening() {
+fn rows_written_while_the_store_was_closed_are_found_at_the_next_opening() {
     let shared = shared();
     drop(shared.store);
     Intake::new(&shared.caller).start_orchestration("order-1", "Pay", "{}").unwrap();

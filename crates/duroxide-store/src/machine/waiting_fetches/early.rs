@@ -8,8 +8,8 @@ use super::{Waiting, WaitingFetches};
 use crate::{fetch::QueueFetch, submit::Delivery};
 
 impl<F: QueueFetch> WaitingFetches<F> {
-    /// Delivers the claims for a fetch that was answered early, without those it was answered with, after the commit of its
-    /// transaction. They go to the next fetch of the same caller; if there is none, the delivery is dropped and releases them.
+    /// Delivers the claims for a fetch that was answered early, without the claims already handed over, after the commit of
+    /// its transaction. They go to the next fetch of the same caller; without one, the delivery is dropped and releases them.
     pub(super) fn deliver_rest(
         &mut self,
         request: &Arc<F>,
@@ -29,8 +29,8 @@ impl<F: QueueFetch> WaitingFetches<F> {
         }
     }
 
-    /// Answers a fetch while the transaction that claimed for it is open. Returns the claims if the caller is gone, or is not a
-    /// dispatch loop, because only dispatch loops expect this.
+    /// Answers a fetch while the transaction that claimed for it is open. Returns the claims if the caller was dropped, or is
+    /// not a dispatch loop, because only dispatch loops expect this.
     pub(crate) fn hand_over_early(
         &mut self,
         number: u64,

@@ -24,7 +24,7 @@ fn raise(instance: &str, name: &str) -> WorkItem {
     WorkItem::ExternalRaised { instance: instance.to_owned(), name: name.to_owned(), data: String::new() }
 }
 
-/// Lets the store recover from whatever it has.
+/// Lets the store recover from its failures.
 fn recover(f: &mut Fixture) {
     f.plan.forgive_all();
     for _ in 0..4 {
@@ -45,8 +45,8 @@ fn waiting_events(f: &mut Fixture) -> Vec<String> {
 }
 
 /// S4.22, I18: the batch is run one by one because of a broken operation, and then another transaction fails, each one in
-/// turn. Who was told `Ok` finds its message stored once, who was told of a permanent error does not find it, and who was
-/// told to try again may.
+/// turn. A caller with `Ok` finds its message stored once, one with a permanent error does not find it, and one with a
+/// retryable error may.
 #[test]
 fn a_failure_while_operations_run_one_by_one_makes_no_answer_wrong() {
     for (point, class) in SECONDS {
@@ -83,8 +83,8 @@ fn a_failure_while_operations_run_one_by_one_makes_no_answer_wrong() {
     }
 }
 
-/// I10, S4.25: a round that fails is tried again under its lock, whatever failed and whatever fails next, until it is
-/// stored: once, with all that it carried.
+/// I10, S4.25: a round that fails is tried again under its lock, after any failures, until it is stored: once, with all
+/// its parts.
 #[test]
 fn a_round_that_fails_twice_is_stored_once_and_whole() {
     for (first, first_class) in SECONDS {
@@ -99,7 +99,7 @@ fn a_round_that_fails_twice_is_stored_once_and_whole() {
                 let answer = complete(&mut f.store, commit);
                 f.clock.advance(SECOND);
                 f.store.run();
-                // Its lock is gone: an earlier try was stored, and its answer lost.
+                // The lock has ended: an earlier try was stored, and its answer lost.
                 answer.is_ok() || answer.is_err_and(|error| error.is_lock_lost())
             });
             recover(&mut f);
@@ -144,7 +144,7 @@ fn a_release_that_fails_is_tried_again_before_the_lease_ends() {
 
 /// The runtime posts its setting and waits for no answer.
 #[test]
-fn a_setting_that_nobody_waits_for_survives_a_failed_transaction() {
+fn a_setting_without_a_waiting_caller_survives_a_failed_transaction() {
     for (point, class) in [
         (Point::Begin, FailureClass::Retryable),
         (Point::Commit, FailureClass::Retryable),
@@ -160,9 +160,9 @@ fn a_setting_that_nobody_waits_for_survives_a_failed_transaction() {
     }
 }
 
-/// I09, I10: a round that is refused leaves nothing of what it carried, whatever becomes of the batch it was in.
+/// I09, I10: a refused round stores none of its parts, whatever the outcome of its batch.
 #[test]
-fn a_refused_round_leaves_nothing_of_what_it_carried() {
+fn a_refused_round_stores_none_of_its_parts() {
     for (point, class) in SECONDS {
         let mut f = fixture();
         let claim = claim_new(&mut f, "a");
@@ -191,9 +191,9 @@ fn a_refused_round_leaves_nothing_of_what_it_carried() {
     }
 }
 
-/// Who is refused while the store is reopened is told so, and nothing of it is stored afterwards: the caller tries again.
+/// A call that is refused while the store is reopened gets an error, and is not stored afterwards: the caller retries.
 #[test]
-fn what_is_refused_while_the_store_is_reopened_is_not_stored_later() {
+fn calls_refused_while_the_store_is_reopened_are_not_stored_later() {
     let mut f = fixture();
     f.plan.fail_next(Point::Commit, FailureClass::OutcomeUnknown);
     complete(&mut f.store, f.provider.enqueue_for_orchestrator(start("a"), None)).unwrap_err();

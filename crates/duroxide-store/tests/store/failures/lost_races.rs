@@ -1,4 +1,4 @@
-//! Transactions that the database undoes because of others: serialization failures and deadlocks.
+//! Transactions that the database rolls back because of other ones: serialization failures and deadlocks.
 
 use std::pin::pin;
 
@@ -9,7 +9,7 @@ use crate::support::*;
 /// How often a batch is tried again at once.
 const TRIES_AGAIN: usize = 16;
 
-/// Nobody notices, nothing happens twice, and each try asks for the same.
+/// Callers do not notice, nothing happens twice, and each retry carries the same operations.
 #[test]
 fn a_batch_that_loses_races_is_tried_again_as_it_was() {
     for races in [1, TRIES_AGAIN] {
@@ -43,7 +43,7 @@ fn a_batch_that_loses_races_is_tried_again_as_it_was() {
     }
 }
 
-/// Callers are told that they may try again, and do not wait for ever.
+/// Callers get a retryable error, and do not wait for ever.
 #[test]
 fn a_batch_that_loses_every_race_fails_and_may_be_repeated() {
     let Fixture { provider, mut store, plan, .. } = fixture();

@@ -12,9 +12,9 @@ use tokio::task::JoinHandle;
 
 use crate::support::*;
 
-/// What a commit takes: turns are waited for about as long.
+/// The time of a commit: the store waits for turns about as long.
 const COMMIT: Duration = Duration::from_millis(5);
-/// On a busy machine a turn may be late. Of so many in a row, one is in time.
+/// On a busy machine a turn may be late. Of this many in a row, one is in time.
 const ATTEMPTS: usize = 100;
 
 /// The demand of a dispatch loop: fetches without one are never answered early.
@@ -132,7 +132,7 @@ async fn a_late_round_is_committed_by_a_later_transaction() {
 }
 
 /// I09, I10: if the transaction fails, its claims do not exist. Rounds of early turns are fenced, and the result that woke
-/// the instance can be handed in again.
+/// the instance can be submitted again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_early_turn_of_a_failed_transaction_leaves_nothing_behind() {
     let store = served();
@@ -154,7 +154,7 @@ async fn an_early_turn_of_a_failed_transaction_leaves_nothing_behind() {
         let refused = store.provider.commit_round(&token, end(&instance)).await.unwrap_err();
         ack.await.unwrap().unwrap_err();
         let refused = match refused {
-            // It was part of the failed transaction, and its caller tries again.
+            // The ack was part of the failed transaction, and its caller retries.
             error if error.is_retryable() => {
                 store.provider.commit_round(&token, end(&instance)).await.unwrap_err()
             }
@@ -172,7 +172,7 @@ async fn an_early_turn_of_a_failed_transaction_leaves_nothing_behind() {
     panic!("{early_turns} turns ran early");
 }
 
-/// Whoever fetches without a demand may do anything with a claim, so the claim is stored first.
+/// A caller that fetches without a demand may do anything with a claim, so the claim is stored first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_a_dispatch_loop_gets_claims_early() {
     let store = served();

@@ -1,4 +1,4 @@
-//! A memory engine that counts its calls and fails where a test says so.
+//! A memory engine that counts its calls and fails as a test has planned.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -53,11 +53,11 @@ struct Script {
     nothing_ready: bool,
     batches: Vec<usize>,
     reads_before_first_commit: usize,
-    /// Instances whose second event reads as nonsense.
+    /// Instances whose second event is undecodable.
     corrupt: BTreeSet<String>,
     /// Calls that fail, by their number.
     numbered: BTreeMap<(Point, usize), FailureClass>,
-    /// What each commit does first, such as let time pass.
+    /// Called first in each commit, to let time pass, for example.
     during_commit: Option<Arc<dyn Fn() + Send + Sync>>,
     /// Transactions that lose a race, by their number.
     lost_races: BTreeSet<usize>,
@@ -65,7 +65,7 @@ struct Script {
     asked: Vec<String>,
 }
 
-/// What the engine has done and what it will fail at; shared between a test and its engine.
+/// The calls of the engine and its planned failures; shared between a test and its engine.
 #[derive(Clone, Default)]
 pub(crate) struct Plan(Arc<Mutex<Script>>);
 
@@ -109,19 +109,19 @@ impl Plan {
         script.lost_races.remove(&number)
     }
 
-    /// Whatever was planned and has not happened does not happen.
+    /// Cancels the planned failures that have not happened.
     pub(crate) fn forgive_all(&self) {
         let mut script = self.0.lock().unwrap();
         script.harms.clear();
         script.numbered.clear();
     }
 
-    /// Operations whose text contains `marker` fail, always.
+    /// Lets all operations whose text contains `marker` fail.
     pub(crate) fn break_ops_with(&self, marker: &str, class: FailureClass) {
         self.harm(Point::Apply, marker, Harm::Fail(class));
     }
 
-    /// Operations whose text contains `marker` panic, always.
+    /// Lets all operations whose text contains `marker` panic.
     pub(crate) fn panic_at_ops_with(&self, marker: &str) {
         self.harm(Point::Apply, marker, Harm::Panic);
     }

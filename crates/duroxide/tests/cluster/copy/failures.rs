@@ -80,10 +80,10 @@ impl<B: FnMut(), S: Fn(&mut StoreSnapshot)> CopySource for Odd<B, S> {
     }
 }
 
-/// Changes what a source says of itself.
+/// Changes the snapshot that a source returns.
 type Show = fn(&mut StoreSnapshot);
 
-/// Copies a file that says something else of itself in the end.
+/// Copies a file whose snapshot changes at the end.
 async fn copy_showing(file: &File, schema: &Schema, show: Show) -> CopyError {
     let url = file.url();
     let open = move || Odd::open(&url, || {}, show);
@@ -149,10 +149,10 @@ async fn a_source_that_breaks_a_guarantee_is_not_published() {
     assert_missing(&schema).await;
 }
 
-/// The first page waits until somebody says `go`.
+/// The first page waits for `go`.
 fn waiting(begun: SyncSender<()>, go: Receiver<()>) -> impl FnMut() + Send {
     move || {
-        // Both fail harmlessly for later pages: the test is gone, or waits for the end of the copy.
+        // Both fail harmlessly for later pages: the test has ended, or waits for the end of the copy.
         let _ = begun.try_send(());
         let _ = go.recv();
     }
@@ -160,7 +160,7 @@ fn waiting(begun: SyncSender<()>, go: Receiver<()>) -> impl FnMut() + Send {
 
 /// Of two copies into one schema the second is refused, and the first one is not disturbed.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_copy_beside_the_first_is_refused() {
+async fn a_second_copy_next_to_the_first_is_refused() {
     let Some(schema) = Schema::new() else { return };
     let (file, other) = (File::new(), File::new());
     fill(&file).await;
@@ -196,7 +196,7 @@ pub async fn work(folder: &Path) {
     PostgresProvider::copy_from(open, options_in(folder), |_| {}).await.unwrap();
 }
 
-/// kill -9 of a process that copies: the next attempt goes on behind the last page, and nobody has to clean up.
+/// kill -9 of a process that copies: the next attempt goes on behind the last page, without a cleanup.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_whose_process_is_killed_goes_on_in_another_one() {
     let Some(schema) = Schema::new() else { return };

@@ -22,7 +22,7 @@ use crate::{
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// `None`, and says so, where mounting is not allowed. With `CI=true` it fails instead.
+    /// `None`, with a message, if mounting is not allowed. With `CI=true` it fails instead.
     fn mount(server: &Server) -> Option<Self> {
         let folder = server.folder().join("small");
         fs::create_dir(&folder).unwrap();
@@ -67,7 +67,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// The instance that gets events which nobody waits for.
+/// The instance that gets events without a wait.
 const RECEIVER: &str = "Sequence-0";
 
 /// Sends events that need new pages until one is refused. Returns how many were taken, and why that one was not.
@@ -98,7 +98,7 @@ async fn recorded(client: &Client, count: usize) -> Vec<usize> {
     (0..count).map(|number| names.iter().filter(|name| **name == event(number)).count()).collect()
 }
 
-/// S4.20, 23.2: nothing is lost or doubled, and nobody has to restart anything.
+/// S4.20, 23.2: nothing is lost or doubled, and no restart is needed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_fails_calls_and_loses_nothing() {
     let Some(server) = Server::own() else { return };
@@ -142,7 +142,7 @@ async fn take_all_connections(schema: &Schema) -> Vec<tokio_postgres::Client> {
     }
 }
 
-/// S4.20: nodes that have lost their connections and get no others go on when there are some again.
+/// S4.20: nodes that have lost their connections, and cannot reconnect, go on when connections are free again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_without_a_free_connection_loses_nothing() {
     let Some(server) = Server::own() else { return };

@@ -20,8 +20,8 @@ use crate::{
 /// Nodes give up a server that does not answer, and find the other one. Each try has two seconds for each host.
 const MOVED_WITHIN: Duration = Duration::from_secs(40);
 
-/// A primary that answers a commit when its standby has it. Whoever has both hosts in his connection string finds the one that
-/// writes.
+/// A primary that answers a commit when its standby has it. A client with both hosts in its connection string finds the one
+/// that accepts writes.
 struct Pair {
     primary: Server,
     standby: Server,
@@ -50,7 +50,7 @@ impl Pair {
     }
 }
 
-/// What clients were told of instances that had completed, with the history that they read then.
+/// The answers of clients about completed instances, with the history that they read then.
 type Told = BTreeMap<String, (OrchestrationStatus, Vec<Event>)>;
 
 /// A client that asks for all instances again and again, and remembers those that had completed.
@@ -77,7 +77,7 @@ impl Witness {
         self.told.lock().unwrap().len()
     }
 
-    /// Whatever was told is there, as it was told.
+    /// Each earlier answer still holds, unchanged.
     async fn agrees_with(self, client: &Client) {
         self.asking.abort();
         let told = self.told.lock().unwrap().clone();
@@ -90,7 +90,7 @@ impl Witness {
     }
 }
 
-/// Asks once for each instance that is not known to have completed. A call that fails says nothing.
+/// Asks once for each instance that is not known to have completed. Failed calls are ignored.
 async fn ask(client: &Client, told: &Mutex<Told>) {
     for instance in (0..COPIES).flat_map(|copy| mix::KINDS.map(|(kind, _)| format!("{kind}-{copy}"))) {
         if told.lock().unwrap().contains_key(&instance) {
@@ -110,8 +110,8 @@ async fn ask(client: &Client, told: &Mutex<Told>) {
     tokio::time::sleep(Duration::from_millis(2)).await;
 }
 
-/// S4.20: the primary is killed, the standby is promoted, and whoever has both hosts in his connection string goes on there:
-/// what was answered is there, nothing is doubled, and nobody helps.
+/// S4.20: the primary is killed, the standby is promoted, and nodes with both hosts in their connection string go on there:
+/// answered calls are stored, nothing is doubled, and no operator helps.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_promoted_standby_has_everything_that_was_answered() {
     let Some(Pair { primary, standby, schema, link: _link }) = Pair::start().await else { return };
@@ -132,8 +132,8 @@ async fn a_promoted_standby_has_everything_that_was_answered() {
     witness.agrees_with(&client).await;
 }
 
-/// The primary hangs: it takes connections and answers nobody. The standby is promoted, and the connections to the primary are
-/// ended, as whoever fences a primary does. Nodes do not wait for it when they connect again.
+/// The primary hangs: it accepts connections and never answers. The standby is promoted, and the connections to the primary
+/// are ended, as in fencing. Nodes do not wait for it when they connect again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_leave_a_primary_that_hangs() {
     let Some(Pair { primary, standby, schema, link }) = Pair::start().await else { return };

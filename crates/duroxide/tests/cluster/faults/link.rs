@@ -73,7 +73,7 @@ async fn serve(client: TcpStream, server: u16, mut silence: watch::Receiver<bool
     Ok(())
 }
 
-/// Passes on what one side says. Its end is passed on by dropping `to`.
+/// Forwards the bytes of one side. Its end is forwarded by dropping `to`.
 async fn pass_on(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
@@ -81,7 +81,7 @@ async fn pass_on(
 ) -> io::Result<()> {
     let mut bytes = vec![0; 1 << 16];
     loop {
-        // An error is an end, too, and no news of the other side.
+        // An error is an end, too, and no failure of the other side.
         let read = from.read(&mut bytes).await.unwrap_or(0);
         let spoke = silence.wait_for(|is_silent| !is_silent).await;
         spoke.map_err(io::Error::other)?;

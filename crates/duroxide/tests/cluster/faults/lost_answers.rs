@@ -19,7 +19,8 @@ use crate::{
 
 const ANY: &[&[u8]] = &[proxy::BATCHES, proxy::EVENTS];
 
-/// Leads whoever opens the schema from now on through a proxy of its own, which cuts off commits of such statements.
+/// From now on each process that opens the schema connects through a proxy of its own, which cuts off commits of these
+/// statements.
 async fn behind_a_proxy(schema: &Schema, server: &Server, writes: &'static [&[u8]]) -> Arc<Counts> {
     let (port, counts) = proxy::start(server.address().port, writes).await;
     schema.reach_by(&format!("host=127.0.0.1 port={port} user=postgres dbname=postgres"));
@@ -44,8 +45,7 @@ async fn start_copy(client: &Client, copy: usize) {
     }
 }
 
-/// S4.16, 16.5: a commit whose answer is lost has happened, one that is lost itself has not. Both are found out before anything
-/// is done again.
+/// S4.16, 16.5: a commit whose answer is lost has happened, one that is lost itself has not. Both are checked before a retry.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_answer_to_a_commit_loses_and_doubles_nothing() {
     let Some(server) = postgres_server::server() else { return };
@@ -54,7 +54,7 @@ async fn a_lost_answer_to_a_commit_loses_and_doubles_nothing() {
     let client = Client::new(schema.open().await);
     let counts = behind_a_proxy(&schema, server, ANY).await;
     let nodes = Nodes::start(&schema).await;
-    // One after the other: the nodes put what waits at the same time into few transactions.
+    // One after the other: the nodes put operations that wait at the same time into few transactions.
     for copy in 0..COPIES {
         start_copy(&client, copy).await;
         copy_completed(&client, copy).await;
@@ -66,7 +66,7 @@ async fn a_lost_answer_to_a_commit_loses_and_doubles_nothing() {
 
 const LISTENER: &str = "listener";
 const LAST: &str = "last";
-/// Enough for some of them to be cut off: after one that found its instance busy, the next ones go another way.
+/// Enough for some of them to be cut off: after one that found its instance busy, the next ones take the general path.
 const RAISES_MAX: usize = 500;
 const LOST_MIN: usize = 3;
 
@@ -94,7 +94,7 @@ async fn listens_again(client: &Client) {
     .await;
 }
 
-/// How often each text was heard.
+/// How often each text was received.
 async fn heard(client: &Client) -> BTreeMap<String, usize> {
     let mut heard = BTreeMap::new();
     for event in client.read_execution_history(LISTENER, 1).await.unwrap() {
@@ -105,8 +105,8 @@ async fn heard(client: &Client) -> BTreeMap<String, usize> {
     heard
 }
 
-/// S4.16: an event that wakes an instance by a statement of its own. If its caller was told that it is taken, it is there once; if
-/// the caller was told nothing, it is there once or not at all.
+/// S4.16: an event that wakes an instance by a statement of its own. If its caller got `Ok`, the event is stored once; if
+/// the caller got an error, once or not at all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_answer_to_an_event_loses_and_doubles_none() {
     let Some(server) = postgres_server::server() else { return };

@@ -15,14 +15,15 @@ use tokio::{
     time::timeout,
 };
 
-/// A simple query, as it stands between other messages of a pipeline.
+/// A simple query between other messages of a pipeline.
 const COMMIT: &[u8] = b"COMMIT\0";
 /// The message that ends a prepared statement.
 const SYNC: &[u8] = b"S\0\0\0\x04";
 /// How statements begin that write: those of batches, and that of an event for an instance that waits for it.
 pub const BATCHES: &[u8] = b"\0WITH part_0 AS (";
 pub const EVENTS: &[u8] = b"\0WITH woken AS ";
-/// What a server says after a statement that writes all its tables, and when it is ready outside and inside a transaction.
+/// The server's messages after a statement that writes all its tables, and when it is ready outside and inside a
+/// transaction.
 const WROTE: &[u8] = b"SELECT 1\0";
 const IDLE: &[u8] = b"Z\0\0\0\x05I";
 const IN_TRANSACTION: &[u8] = b"Z\0\0\0\x05T";
@@ -76,7 +77,7 @@ pub async fn start(server: u16, writes: &'static [&[u8]]) -> (u16, Arc<Counts>) 
     (port, counts)
 }
 
-/// Passes on what both sides say, until one ends or a commit is cut off. Dropping the streams ends both.
+/// Forwards the bytes of both sides, until one ends or a commit is cut off. Dropping the streams ends both.
 async fn serve(
     mut client: TcpStream,
     port: u16,
@@ -133,7 +134,7 @@ impl Statements {
     /// Whether these bytes end a pipeline that writes and commits.
     fn commit_with(&mut self, bytes: &[u8]) -> bool {
         for at in self.writes.iter().flat_map(|text| positions(bytes, text)) {
-            // The name is an `s` and a number. In front of it stands a length, which may look like anything.
+            // The name is an `s` and a number. A length precedes it, which may be any bytes.
             let name = bytes[..at].rsplit(|byte| *byte == b's').next().unwrap_or_default();
             self.names.insert([b"s", name].concat());
         }
@@ -153,7 +154,7 @@ fn positions(bytes: &[u8], text: &[u8]) -> impl Iterator<Item = usize> {
     bytes.windows(text.len()).enumerate().filter(move |(_, window)| *window == text).map(|(at, _)| at)
 }
 
-/// Waits until the server says that it has committed, or that it has not: it may have rolled back, or the transaction goes on.
+/// Waits for the server's answer to the commit. `false` if it has rolled back, or the transaction goes on.
 async fn has_committed(server: &mut TcpStream, by_command: bool) -> bool {
     let mut seen = Vec::new();
     let mut bytes = vec![0; 1 << 16];

@@ -1,4 +1,4 @@
-//! A node that was taken for dead, although its process lives.
+//! A node that was ended although its process lives.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
     takeover::slow::{self, OTHER, SLOW},
 };
 
-/// Longer than a test waits for anything: what is taken over before was not left to a lease.
+/// Longer than any wait of a test: items that are taken over earlier did not wait for a lease.
 const LEASE: Duration = Duration::from_secs(600);
 
 /// The number of the lock by which a node shows that it lives.
@@ -19,8 +19,8 @@ const KEY: &str = "hashtextextended('duroxide node {s} ' || $1::text, 0)";
 const IS_KEY: &str = "locktype = 'advisory' AND objsubid = 1
     AND ((classid::bigint << 32) | objid::bigint) = hashtextextended('duroxide node {s} ' || $1::text, 0)";
 
-/// D10: its session connection ends, and before it has another one, somebody ends the node: its row is gone. As soon as its lock
-/// is free the node takes it again, and has its row and its number back, so that its claims do not outlive it.
+/// D10: its session connection ends, and before it has another one, another process ends the node and deletes its row. As soon
+/// as its lock is free the node takes it again, and has its row and its number back, so that its claims do not outlive it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_was_taken_for_dead_joins_again() {
     let Some(schema) = Schema::new() else { return };
@@ -34,7 +34,7 @@ async fn a_node_that_was_taken_for_dead_joins_again() {
     let row = operator.query_one(&sql("SELECT id, name FROM {s}.node"), &[]).await.unwrap();
     let (id, node): (i64, String) = (row.get(0), row.get(1));
 
-    // Whoever waits for the lock gets it as soon as it ends, before the node can have it again.
+    // A process that waits for the lock gets it as soon as it ends, before the node can have it again.
     let lock = sql(&format!("SELECT pg_advisory_lock({KEY})"));
     let waiting = tokio::spawn({
         let node = node.clone();
@@ -69,15 +69,16 @@ async fn a_node_that_was_taken_for_dead_joins_again() {
     runtime.shutdown(None).await;
 }
 
-/// What the server has heard of the end of a process that it cannot hear.
+/// The connections of an unreachable process that the server has ended.
 enum Ended {
     /// All its connections.
     All,
-    /// Its session connection. The one that writes is there, and what was sent before arrives at last.
+    /// Its session connection. The writer connection is open, and statements sent before arrive in the end.
     Session,
 }
 
-/// A process is cut off in the middle of an activity and of a turn, another one takes both over, and the first one is heard again.
+/// A process is cut off in the middle of an activity and of a turn, another one takes both over, and the first one is
+/// reachable again.
 async fn is_cut_off(ended: Ended) {
     let Some(server) = postgres_server::server() else { return };
     let schema = Schema::on(server, &server.tcp_url());
@@ -107,14 +108,14 @@ async fn is_cut_off(ended: Ended) {
     slow::assert_refused(&schema, &client).await;
 }
 
-/// D10, I09, 16.1: the server ends the connections of a process that it does not hear, so another one takes over at once. The first
-/// one does not notice; what it hands in later is refused.
+/// D10, I09, 16.1: the server ends the connections of an unreachable process, so another one takes over at once. The
+/// first one does not notice; its later commits are refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_was_cut_off_and_taken_over_cannot_commit() {
     is_cut_off(Ended::All).await;
 }
 
-/// D10, I09, 16.1: the same for a commit that was on its way all the time, and reaches the server after the takeover.
+/// D10, I09, 16.1: a commit that reaches the server only after the takeover is refused, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_arrives_after_the_takeover_is_refused() {
     is_cut_off(Ended::Session).await;

@@ -11,8 +11,8 @@ use crate::{
 
 const LEASE: Duration = Duration::from_millis(1_500);
 
-/// D10, I09, 16.1: a frozen process keeps its connections, so only its leases end. Whoever took over has the last word:
-/// when the frozen one goes on, what it had begun is refused.
+/// D10, I09, 16.1: a frozen process keeps its connections, so only its leases end. The results of the process that took
+/// over count: when the frozen one goes on, its commits are refused.
 #[tokio::test]
 async fn a_frozen_process_whose_leases_were_taken_over_cannot_commit() {
     let Some(schema) = Schema::new() else { return };

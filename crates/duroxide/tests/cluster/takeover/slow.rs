@@ -43,14 +43,14 @@ pub async fn begin(schema: &Schema, client: &Client) {
     schema.reach_notes(2).await;
 }
 
-/// Waits until the other one has done both.
+/// Waits until the other process has completed both.
 pub async fn taken_over(client: &Client) {
     for instance in ["calls", "blocks"] {
         assert_eq!(output(ended(client, instance).await), OTHER, "{instance}");
     }
 }
 
-/// The slow one may go on with what it had begun.
+/// The slow process may go on with its claims.
 pub fn let_it_end(schema: &Schema) {
     std::fs::write(gate(schema.folder()), "").unwrap();
 }
@@ -64,14 +64,14 @@ pub async fn has_ended(schema: &Schema) {
     }
 }
 
-/// The slow one works again, what it had begun was refused, and what the other one did is there once.
+/// The slow process works again, its old claims were refused, and the results of the other one are stored once.
 pub async fn assert_refused(schema: &Schema, client: &Client) {
     client.start_orchestration("proof", "Proof", "alive").await.unwrap();
     assert_eq!(output(ended(client, "proof").await), "alive");
     let notes = schema.notes();
     for call in ["ack_work_item", "commit_round"] {
         let line = format!("{call} is refused on {SLOW}");
-        // After an answer that was lost, a round is handed in once more.
+        // After a lost answer a round is submitted once more.
         until(&line, async || notes.count(&line) >= 1).await;
     }
     taken_over(client).await;

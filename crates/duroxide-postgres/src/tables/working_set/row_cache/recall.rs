@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// What claims of a batch accept, and how many of each they may take.
+/// The routes and lanes that the claims of a batch accept, and how many items of each they may take.
 #[derive(Debug)]
 pub(in crate::tables) struct Accepted<K> {
     pub(in crate::tables) keys: BTreeSet<K>,
@@ -93,7 +93,7 @@ impl RowCache {
         self.activity_numbers.contains_key(key)
     }
 
-    /// Puts an instance and what belongs to it into a working set. `None`: it is not here.
+    /// Puts an instance and its rows into a working set. `None`: it is not cached.
     pub(in crate::tables) fn recall_instance(&self, number: u64, set: &mut WorkingSet) -> Option<()> {
         let cached = self.instances.get(&number)?;
         if set.instances.knows(&number) {
@@ -172,7 +172,8 @@ impl RowCache {
     }
 }
 
-/// The lists of what is ready, given by key, place and number in order, and the numbers of what claims may take.
+/// The lists of ready rows, given by key, ready number and row number in order, and the row numbers that claims may
+/// take.
 fn ready_lists<K: Ord + Copy>(
     ready: impl Iterator<Item = (K, u64, u64)>,
     accepted: &Accepted<K>,

@@ -1,4 +1,4 @@
-//! Runs early turns in an open transaction, and serves fetches again from what their rounds make ready.
+//! Runs early turns in an open transaction, and serves fetches again with the instances that their rounds make ready.
 
 use super::{TransactionSteps, apply_one, caught};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// Runs the turns of claims that may run early, and claims what their rounds make ready.
+/// Runs the turns of claims that may run early, and claims the instances that their rounds make ready.
 pub(super) fn run<S: TransactionSteps + ?Sized>(
     steps: &mut S,
     turns: &dyn EarlyTurns,

@@ -1,4 +1,4 @@
-//! Where an activity stands that the code waits for.
+//! The state of an activity that the code waits for.
 
 use duroxide_core::OpenCall;
 use duroxide_provider::{NodeCapability, QueuedActivityInfo, QueuedWork};
@@ -6,7 +6,7 @@ use duroxide_provider::{NodeCapability, QueuedActivityInfo, QueuedWork};
 use super::Deciding;
 use crate::client::explain::{ActivityState, Finding};
 
-/// Whether it is an activity that nobody carries out.
+/// Whether it is an activity that no node carries out.
 pub(super) fn is_stuck(finding: &Finding) -> bool {
     let Finding::Activity { state, .. } = finding else { return false };
     match state {
@@ -28,7 +28,7 @@ impl Deciding<'_> {
             (Some(work), None) if work.activities_total == work.activities.len() as u64 => {
                 ActivityState::NotQueued
             }
-            // The store does not tell, or there are more activities than it shows.
+            // The store does not show activities, or has more than it shows.
             (_, None) | (None, Some(_)) => ActivityState::Unknown,
         };
         let node = queued.and_then(|queued| queued.lock.as_ref()).and_then(|lock| lock.node.as_deref());
@@ -55,7 +55,7 @@ impl Deciding<'_> {
             return ActivityState::Running { node: lock.node.clone(), lease_ends_ms: lock.until_ms };
         }
         let tag = queued.tag.as_deref();
-        // Nodes that took it and gave it back say more than that nobody has it.
+        // That nodes took it and gave it back is more specific than a missing handler.
         if let Some(until_ms) = queued.hidden_until_ms.filter(|until| *until > work.now_ms) {
             let lacks = |node: &NodeCapability| node.tags.matches(tag) && !node.has_activity(&queued.name);
             return ActivityState::Hidden { until_ms, lacking_nodes: self.nodes.lacking(lacks) };

@@ -1,12 +1,12 @@
-//! What the nodes that are there can do.
+//! The capabilities of the live nodes.
 
 use duroxide_provider::{InstanceNeeds, JoinedNode, MissingCapability, NodeCapability};
 
-/// The nodes that are there.
+/// The live nodes.
 pub(super) struct LiveNodes<'a> {
     nodes: Vec<&'a JoinedNode>,
-    /// What they can do, taken as nodes that ask for what they have registered only: one that takes everything else gives it
-    /// back. `None` if one of them says something that cannot be read; it may be able to do anything.
+    /// Their capabilities, as if each node fetched only registered items: a node that takes other items gives them back.
+    /// `None` if the capability of one cannot be read; it may be able to run anything.
     capabilities: Option<Vec<NodeCapability>>,
 }
 
@@ -20,13 +20,13 @@ impl<'a> LiveNodes<'a> {
         Self { capabilities: nodes.iter().map(registered_only).collect(), nodes }
     }
 
-    /// What the nodes lack for an instance; `None` if one of them can take it, or may be able to.
+    /// The capability that no node has for an instance; `None` if one can take it, or may be able to.
     pub(super) fn lack_for_instance(&self, needs: &InstanceNeeds) -> Option<MissingCapability> {
         let nodes = self.capabilities.as_deref()?;
         MissingCapability::for_instance(nodes, needs.name.as_deref(), needs.version.as_deref(), needs.pinned)
     }
 
-    /// What the nodes lack for an activity; `None` if one of them can take it, or may be able to.
+    /// The capability that no node has for an activity; `None` if one can take it, or may be able to.
     pub(super) fn lack_for_activity(&self, name: &str, tag: Option<&str>) -> Option<MissingCapability> {
         MissingCapability::for_activity(self.capabilities.as_deref()?, name, tag)
     }

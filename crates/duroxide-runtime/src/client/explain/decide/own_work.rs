@@ -7,7 +7,7 @@ use super::Deciding;
 use crate::client::explain::{Finding, gather::Message};
 
 impl Deciding<'_> {
-    /// What holds up the instance itself, and not a call of its code.
+    /// Reasons that hold up the instance itself, and not a call of its code.
     pub(super) fn own_work(&self) -> Vec<Finding> {
         let Some(work) = &self.facts.work else { return self.start_queued().into_iter().collect() };
         let start_queued = self.start_queued();

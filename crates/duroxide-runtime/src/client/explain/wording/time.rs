@@ -1,9 +1,9 @@
-//! Times and spans as people say them.
+//! Times and spans in words.
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// `12 s`, `90 min`, `2 h 59 min`, `5 d 3 h`: the largest unit of which there are two or more. Of hours and days also the next
-/// smaller one, because half of an hour matters to somebody who waits.
+/// smaller one, because half an hour matters to the reader.
 pub(super) fn span(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {

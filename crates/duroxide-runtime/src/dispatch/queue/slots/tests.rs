@@ -11,7 +11,7 @@ const fn at(millis: u64) -> Moment {
 }
 
 #[test]
-fn a_slot_is_free_as_soon_as_its_result_is_handed_in() {
+fn a_slot_is_free_as_soon_as_its_result_is_submitted() {
     let mut slots = Slots::new(2, 0);
     assert_eq!(slots.take(None), Some(0));
     assert_eq!(slots.take(None), Some(1));
@@ -48,7 +48,7 @@ fn quick_items_get_extra_slots_and_slow_ones_do_not() {
 }
 
 #[test]
-fn a_reserved_slot_is_left_to_what_is_bound_to_it() {
+fn a_reserved_slot_is_left_to_its_bound_items() {
     let mut slots = Slots::new(2, 0);
     slots.reserve(0);
     assert_eq!(slots.wanted(at(0)), Wanted { max: 1, free_slots: 1 });
@@ -61,7 +61,7 @@ fn a_reserved_slot_is_left_to_what_is_bound_to_it() {
 }
 
 #[test]
-fn nothing_starts_while_too_much_is_on_its_way_to_the_store() {
+fn nothing_starts_while_too_many_results_are_being_stored() {
     let mut slots = Slots::new(1, 0);
     for _ in 0..COMMITTING_MAX {
         let slot = slots.take(None).unwrap();
@@ -121,7 +121,7 @@ fn no_more_than_a_bounded_number_is_fetched_ahead() {
 }
 
 #[test]
-fn one_shared_fetch_waits_and_asks_for_what_is_wanted_when_it_is_served() {
+fn one_shared_fetch_waits_and_its_demand_is_read_when_it_is_served() {
     let mut slots = Slots::new(2, 0);
     assert_eq!(slots.begin_shared_fetch(at(0)), Some(Wanted { max: 2, free_slots: 2 }));
     assert_eq!(slots.begin_shared_fetch(at(0)), None, "one waits");
@@ -134,7 +134,7 @@ fn one_shared_fetch_waits_and_asks_for_what_is_wanted_when_it_is_served() {
 }
 
 #[test]
-fn a_free_slot_is_news_for_a_fetch_that_was_told_of_none() {
+fn a_free_slot_raises_the_demand_of_a_fetch_that_knew_of_none() {
     let mut slots = Slots::new(2, 0);
     assert!(!slots.demand_has_risen(at(0)), "no fetch waits");
     slots.begin_shared_fetch(at(0)).unwrap();

@@ -1,4 +1,4 @@
-//! What a turn commits.
+//! The rounds that turns commit.
 
 use duroxide_core::AppErrorKind;
 
@@ -69,7 +69,7 @@ fn child_start(parent_execution_id: Option<u64>, parent_id: u64) -> WorkItem {
 
 /// 2.16, S3.23, S3.T19
 #[test]
-fn the_first_round_tells_name_version_parent_and_pin() {
+fn the_first_round_has_name_version_parent_and_pin() {
     let metadata = round(WHO, turn(Outcome::Running), &Successor::Elsewhere, NOW).metadata;
     assert_eq!(metadata.orchestration_name.as_deref(), Some("order"));
     assert_eq!(metadata.orchestration_version.as_deref(), Some("1.2.0"));
@@ -80,7 +80,7 @@ fn the_first_round_tells_name_version_parent_and_pin() {
 
 /// 2.16
 #[test]
-fn later_rounds_tell_only_how_it_ended() {
+fn later_rounds_have_only_the_end() {
     let mut last = turn(Outcome::Completed { output: "done".into() });
     last.delta.clear();
     let metadata = round(WHO, last, &Successor::Elsewhere, NOW).metadata;
@@ -108,7 +108,7 @@ fn cancelled_work_is_named_in_full() {
 
 /// 6.6, I17
 #[test]
-fn a_parent_is_told_how_its_child_ended_and_nothing_before() {
+fn a_parent_gets_the_end_of_its_child_and_nothing_before() {
     let told = |outcome| notice_of(&turn(outcome)).map(|notice| notice.into_item(9));
     assert_eq!(told(Outcome::Running), None);
     assert_eq!(told(continuation(None)), None, "8.7: the execution that finally ends tells it");

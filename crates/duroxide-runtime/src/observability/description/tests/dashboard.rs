@@ -14,7 +14,7 @@ const DASHBOARD: &str = include_str!("../../../../../../docs/grafana/duroxide.js
 /// Labels that a histogram and Prometheus add.
 const ADDED_LABELS: [&str; 3] = ["le", "job", "instance"];
 
-/// Words of PromQL and names of variables: what is neither a metric nor a label.
+/// Words of PromQL and names of variables, which are neither metrics nor labels.
 const WORDS: [&str; 14] = [
     "sum",
     "max",
@@ -56,7 +56,7 @@ fn expressions(dashboard: &Value) -> Vec<&str> {
     expressions
 }
 
-/// Names in an expression, with what stands before each. Texts in quotes are left out.
+/// Names in an expression, with the text before each. Texts in quotes are left out.
 fn words(expression: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for unquoted in expression.split('"').step_by(2) {
