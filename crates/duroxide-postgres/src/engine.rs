@@ -6,6 +6,7 @@ mod lone_message;
 mod shared_starts;
 
 use std::{
+    collections::BTreeSet,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -246,10 +247,14 @@ impl PostgresEngine {
     }
 
     fn commit(&mut self, batch: &Batch<'_>, mut done: Done, began: Instant) -> Result<Done, Fault> {
-        let left = self.rules.left_to_others().collect();
+        let left: BTreeSet<u64> = self.rules.left_to_others().collect();
+        let leaves_new = !left.is_empty();
         self.tables().leave_to_others(left);
         let news = self.news_of(&done);
-        self.shared_starts.leave(news.and_then(|news| news.left_elsewhere_from), began);
+        // The row cache forgets only new instances; other ready rows that this node has read are its own to claim later.
+        if leaves_new {
+            self.shared_starts.leave(news.and_then(|news| news.left_elsewhere_from), began);
+        }
         let notification = self.notification(news);
         let asks = self.clock == Clock::Caller || self.due.is_asked_by(batch);
         let committed = match self.tables().commit_and_look(done.now, asks, notification) {
