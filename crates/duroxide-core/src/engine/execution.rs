@@ -212,25 +212,20 @@ impl Execution {
                 return;
             }
             let Some(emission) = self.shared.lock().next_emission() else { return };
-            self.record(emission, draft);
-        }
-    }
-
-    /// Turns an action into its event.
-    fn record(&mut self, emission: Emission, draft: &mut Draft) {
-        let event_id = self.last_event_id() + 1;
-        let Some(kind) = event_for(&emission.action, self.shared.identity.execution_id, event_id) else {
-            if let Action::ContinueAsNew { input, version } = emission.action {
-                self.continuation.get_or_insert((input, version));
+            let event_id = self.last_event_id() + 1;
+            let Some(kind) = event_for(&emission.action, self.shared.identity.execution_id, event_id) else {
+                if let Action::ContinueAsNew { input, version } = emission.action {
+                    self.continuation.get_or_insert((input, version));
+                }
+                continue;
+            };
+            self.open(&emission, event_id, &kind);
+            self.append(draft, None, kind);
+            if emission.options != RunOptions::default() {
+                draft.run_options.insert(event_id, emission.options);
             }
-            return;
-        };
-        self.open(&emission, event_id, &kind);
-        self.append(draft, None, kind);
-        if emission.options != RunOptions::default() {
-            draft.run_options.insert(event_id, emission.options);
+            draft.scheduled.push((event_id, emission.action));
         }
-        draft.scheduled.push((event_id, emission.action));
     }
 
     /// Applies an event to the state that the code sees. Events that only the history check needs do nothing here.
