@@ -29,9 +29,12 @@ use super::{
     quarantine::Suspect,
     queue::{ClaimedInstance, SlotGuard},
 };
-use crate::{cache::Lookup, env::Moment};
+use crate::{
+    cache::{CachedExecution, Lookup},
+    env::Moment,
+};
 
-use run::{NextTurn, Source};
+use run::Source;
 
 /// The delay of an abandoned claim that this node cannot read or replay.
 const UNREADABLE_DELAY: Duration = Duration::from_secs(1);
@@ -61,31 +64,20 @@ impl InstanceWork {
     ///
     /// Rare paths are boxed, so that the future, which the tasks of a pool keep, stays small.
     pub(crate) async fn process(mut self) {
-        let Some(next) = self.next_turn().await else { return };
-        let Some(result) = self.run_turn(next).await else { return };
-        let result = if self.node.options.audit.fraction > 0.0 {
+        let Some(source) = self.source().await else { return };
+        let Some(mut result) = self.run_turn(source).await else { return };
+        if self.node.options.audit.fraction > 0.0 {
             let Some(audited) = Box::pin(self.audited(result)).await else { return };
-            audited
-        } else {
-            result
-        };
+            result = audited;
+        }
         self.commit_turn(result).await;
     }
 
-    /// The turn to run. `None` if the claim ends without a turn; then it has been processed already.
-    async fn next_turn(&mut self) -> Option<NextTurn> {
+    /// The execution of the turn. `None` if the claim ends without a turn; then it has been processed already.
+    async fn source(&mut self) -> Option<Source> {
         let exhausted = self.claim.attempt_count > self.node.options.max_attempts;
-        match self.cached().await {
-            Lookup::Live(live) if !exhausted => {
-                let collisions = self.refuse_starts(None, live.execution.parent());
-                return Some(NextTurn {
-                    first_turn: live.turns == 0,
-                    source: Source::Live(live),
-                    collisions,
-                });
-            }
-            Lookup::Live(unused) | Lookup::Stale(unused) => self.node.drop_on_turn_thread([*unused]),
-            Lookup::Absent => {}
+        if let Some(live) = self.cached(exhausted).await {
+            return Some(Source::Live(live));
         }
         if !self.is_new() && Box::pin(self.is_for_ended_instance()).await {
             Box::pin(self.drop_for_ended(None)).await;
@@ -96,7 +88,7 @@ impl InstanceWork {
         let joined = if exhausted { Box::pin(joined_nodes(&self.node)).await } else { Vec::new() };
         let decision = decide(self.claimed(&loaded, ended), &self.policy(&joined));
         match decision {
-            Decision::Run(run) => return Some(self.cold_turn(run, loaded)),
+            Decision::Run(run) => return Some(self.cold(run, loaded)),
             Decision::Abandon(reason) => Box::pin(self.abandon_unprocessable(reason)).await,
             Decision::End(termination) => Box::pin(self.terminate(termination, loaded)).await,
             Decision::DropEnded => {
@@ -107,17 +99,23 @@ impl InstanceWork {
         None
     }
 
-    /// The instance's cached execution, or the one that the previous turn is about to return.
-    async fn cached(&mut self) -> Lookup {
+    /// The instance's cached execution, or the one that the previous turn is about to return, if the turn can use it.
+    async fn cached(&mut self, exhausted: bool) -> Option<Box<CachedExecution>> {
         let node = Arc::clone(&self.node);
-        match node.cache.take(&self.claim) {
-            Lookup::Absent if !self.is_new() => {
-                let returned = pin!(node.cache.wait_for_return(&self.claim.instance));
-                let waited = node.env.sleep(RETURN_WAIT_MAX);
-                self.lease.renew_during(select(returned, waited)).await;
-                node.cache.take(&self.claim)
+        let mut found = node.cache.take(&self.claim);
+        if matches!(found, Lookup::Absent) && !self.is_new() {
+            let returned = pin!(node.cache.wait_for_return(&self.claim.instance));
+            let waited = node.env.sleep(RETURN_WAIT_MAX);
+            self.lease.renew_during(select(returned, waited)).await;
+            found = node.cache.take(&self.claim);
+        }
+        match found {
+            Lookup::Live(live) if !exhausted => Some(live),
+            Lookup::Live(unused) | Lookup::Stale(unused) => {
+                node.drop_on_turn_thread([*unused]);
+                None
             }
-            found @ (Lookup::Live(_) | Lookup::Stale(_) | Lookup::Absent) => found,
+            Lookup::Absent => None,
         }
     }
 

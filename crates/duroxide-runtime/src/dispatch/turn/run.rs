@@ -16,7 +16,7 @@ use super::{
     InstanceWork, RunningSteps,
     commit::TurnResult,
     round::{Notice, refused_starts},
-    steps::run_with_steps,
+    steps::run_quick_steps,
     trace::carry_trace,
 };
 use crate::{
@@ -29,15 +29,6 @@ use crate::{
     env::RunningTurn,
     observability::{TurnOf, turn_outcome, turn_span},
 };
-
-/// A turn that is about to run.
-pub(super) struct NextTurn {
-    pub source: Source,
-    /// Whether this is the first turn of the execution.
-    pub first_turn: bool,
-    /// Messages to parents whose child starts are not accepted.
-    pub collisions: Vec<Notice>,
-}
 
 /// The execution of a turn.
 pub(super) enum Source {
@@ -73,6 +64,13 @@ impl Source {
         }
     }
 
+    fn is_first_turn(&self) -> bool {
+        match self {
+            Self::Live(live) => live.turns == 0,
+            Self::Cold(cold) => !cold.replays(),
+        }
+    }
+
     fn turn_of<'a>(&'a self, instance_id: &'a str) -> TurnOf<'a> {
         let (execution_id, name, version, turns, replays, trace) = match self {
             Self::Live(live) => {
@@ -102,6 +100,31 @@ impl Source {
             Self::Cold(_) => "new",
         }
     }
+
+    /// The execution. A replay runs user code, so this must be called on a turn thread.
+    fn build(self) -> Box<CachedExecution> {
+        let cold = match self {
+            Self::Live(live) => return live,
+            Self::Cold(cold) => *cold,
+        };
+        let Run { seed, name, version, unreadable_pin, replayable, .. } = cold.run;
+        let execution = match seed {
+            Some(seed) => Execution::start(seed, cold.setup),
+            None => Execution::replay(cold.history, cold.setup),
+        };
+        Box::new(CachedExecution {
+            execution,
+            execution_id: cold.execution_id,
+            name,
+            version,
+            turns: cold.turns,
+            unreadable_pin,
+            replayable,
+            trace: cold.trace,
+            position: cold.position,
+            steps: RunningSteps::default(),
+        })
+    }
 }
 
 impl Cold {
@@ -109,55 +132,29 @@ impl Cold {
     fn replays(&self) -> bool {
         self.run.seed.is_none() && !is_seed_only(&self.history)
     }
-
-    /// The execution, which has not run yet. Runs user code, so it must be called on a turn thread.
-    pub(super) fn build(self) -> CachedExecution {
-        let Run { seed, name, version, unreadable_pin, replayable, .. } = self.run;
-        let execution = match seed {
-            Some(seed) => Execution::start(seed, self.setup),
-            None => Execution::replay(self.history, self.setup),
-        };
-        CachedExecution {
-            execution,
-            execution_id: self.execution_id,
-            name,
-            version,
-            turns: self.turns,
-            unreadable_pin,
-            replayable,
-            trace: self.trace,
-            position: self.position,
-            steps: RunningSteps::default(),
-        }
-    }
 }
 
 impl InstanceWork {
-    /// The next turn of an execution that is built from its start or its history.
-    pub(super) fn cold_turn(&self, run: Run, loaded: LoadedExecution) -> NextTurn {
-        let accepted = run.seed.is_some().then(|| start_item(&self.claim.messages)).flatten();
-        let recorded =
-            run.seed.as_ref().map_or_else(|| recorded_parent(&loaded.history), |seed| seed.parent.clone());
-        let collisions = self.refuse_starts(accepted, recorded.as_ref());
-        let first_turn = run.seed.is_some() || is_seed_only(&loaded.history);
+    /// An execution that is built from its start or its history.
+    pub(super) fn cold(&self, run: Run, loaded: LoadedExecution) -> Source {
         let setup = self.setup(Arc::clone(&run.handler), loaded.kv_snapshot.into_iter().collect());
-        let trace = match &run.seed {
-            Some(seed) => TracedInput::context_of(&seed.input),
-            None => recorded_trace(&loaded.history),
+        let (execution_id, stored, trace) = match &run.seed {
+            Some(seed) => (seed.execution_id, &[][..], TracedInput::context_of(&seed.input)),
+            None => (self.claim.execution_id, &*loaded.history, recorded_trace(&loaded.history)),
         };
-        let cold = Cold {
+        let mut cold = Box::new(Cold {
+            execution_id,
+            position: HistoryPosition::of(&self.claim, stored),
+            turns: 0,
             trace,
-            execution_id: run.seed.as_ref().map_or(self.claim.execution_id, |seed| seed.execution_id),
-            position: HistoryPosition::of(
-                &self.claim,
-                if run.seed.is_some() { &[] } else { &loaded.history },
-            ),
-            turns: self.claim.position.filter(|_| !first_turn).map_or(0, |position| position.turns),
             run,
             setup,
             history: loaded.history,
-        };
-        NextTurn { source: Source::Cold(Box::new(cold)), first_turn, collisions }
+        });
+        if cold.replays() {
+            cold.turns = self.claim.position.map_or(0, |position| position.turns);
+        }
+        Source::Cold(cold)
     }
 
     pub(super) fn setup(&self, handler: OrchestrationHandlerRef, kv: BTreeMap<String, KvEntry>) -> Setup {
@@ -187,9 +184,20 @@ impl InstanceWork {
         refused.notices
     }
 
+    /// The messages to parents whose child starts the turn does not accept.
+    fn collisions(&self, source: &Source) -> Vec<Notice> {
+        match source {
+            Source::Live(live) => self.refuse_starts(None, live.execution.parent()),
+            Source::Cold(cold) => match &cold.run.seed {
+                Some(seed) => self.refuse_starts(start_item(&self.claim.messages), seed.parent.as_ref()),
+                None => self.refuse_starts(None, recorded_parent(&cold.history).as_ref()),
+            },
+        }
+    }
+
     /// Runs a turn. `None` if there is no result to commit; then the claim was abandoned or is left to its lease.
-    pub(super) async fn run_turn(&mut self, next: NextTurn) -> Option<Box<TurnResult>> {
-        let NextTurn { source, first_turn, collisions } = next;
+    pub(super) async fn run_turn(&mut self, source: Source) -> Option<Box<TurnResult>> {
+        let (collisions, first_turn) = (self.collisions(&source), source.is_first_turn());
         if let Some(stamp) = source.unreadable_pin() {
             warn!(
                 target: "duroxide::runtime",
@@ -270,7 +278,15 @@ impl InstanceWork {
             if let Some(starting) = &starting {
                 starting.begin();
             }
-            let (live, mut turn) = span.in_scope(|| run_with_steps(source, messages, env.as_ref()));
+            let (live, mut turn) = span.in_scope(|| {
+                let mut live = source.build();
+                let mut turn = live.execution.turn(messages);
+                live.steps.drop_given_up(&live.execution);
+                if live.execution.has_open_steps() {
+                    turn = run_quick_steps(&mut live, turn, env.as_ref());
+                }
+                (live, turn)
+            });
             drop(starting);
             carry_trace(&mut turn, live.trace.as_ref(), &span);
             span.record("outcome", turn_outcome(&turn.outcome));

@@ -61,7 +61,7 @@ impl fmt::Debug for RunningSteps {
 
 impl RunningSteps {
     /// Drops the steps that the code gave up. Their work may hold connections and memory.
-    fn drop_given_up(&mut self, execution: &Execution) {
+    pub(super) fn drop_given_up(&mut self, execution: &Execution) {
         let given_up: Vec<_> =
             self.steps.extract_if(.., |step| !execution.waits_for_step(step.number)).collect();
         // Destructors are user code and may panic.
@@ -91,21 +91,9 @@ impl RunningSteps {
     }
 }
 
-/// Runs a turn and the steps that it leads to, as long as they are quick. Must be called on a turn thread.
-pub(super) fn run_with_steps(
-    source: Source,
-    messages: Vec<WorkItem>,
-    env: &dyn Env,
-) -> (Box<CachedExecution>, Turn) {
-    let mut live = match source {
-        Source::Live(live) => live,
-        Source::Cold(cold) => Box::new(cold.build()),
-    };
-    let mut turn = live.execution.turn(messages);
-    live.steps.drop_given_up(&live.execution);
-    if !live.execution.has_open_steps() {
-        return (live, turn);
-    }
+/// Runs the steps that a turn leads to, as long as they are quick. Returns the turn with the turns of their results. Must be
+/// called on a turn thread.
+pub(super) fn run_quick_steps(live: &mut CachedExecution, mut turn: Turn, env: &dyn Env) -> Turn {
     let begun = env.moment();
     while turn.outcome == Outcome::Running && live.execution.has_open_steps() {
         live.steps.begin(&mut live.execution);
@@ -121,7 +109,7 @@ pub(super) fn run_with_steps(
         turn = turn.followed_by(live.execution.steps_ended(ended));
         live.steps.drop_given_up(&live.execution);
     }
-    (live, turn)
+    turn
 }
 
 impl InstanceWork {
