@@ -27,7 +27,7 @@ use crate::{
     observability::{ActivityEnd, EndedActivity},
 };
 
-use run::RunOutcome;
+use run::{Unfinished, label, limited};
 use running::Tokens;
 
 /// The delay of an abandoned activity whose session would be one too many (semantics 13.3).
@@ -148,23 +148,25 @@ impl ActivityWork {
         let outcome = self.execute(&mut call, handler, context, span.clone(), starting).await;
         let ran = self.slot.elapsed();
         self.node.metrics.record_worker_dispatcher_execution_duration(ran.as_millis() as u64);
-        let outcome = outcome.limited(self.node.options.limits.max_payload_bytes);
-        span.record("outcome", outcome.label());
+        let outcome = outcome.map(|result| limited(result, self.node.options.limits.max_payload_bytes));
+        span.record("outcome", label(&outcome));
         drop(span);
-        self.handle_outcome(&call, outcome, ran).await;
+        match outcome {
+            Ok(result) => self.ack(&call, &call.completion(result), ran).await,
+            Err(unfinished) => Box::pin(self.end_unfinished(&call, unfinished, ran)).await,
+        }
     }
 
-    /// Acts on the outcome of a run.
-    async fn handle_outcome(&mut self, call: &Call, outcome: RunOutcome, ran: Duration) {
-        match outcome {
-            RunOutcome::Finished(result) => self.ack(call, &call.completion(result), ran).await,
-            RunOutcome::Cancelled => {
+    /// Ends a claim whose run has no result to record.
+    async fn end_unfinished(&mut self, call: &Call, unfinished: Unfinished, ran: Duration) {
+        match unfinished {
+            Unfinished::Cancelled => {
                 debug!(target: "duroxide::runtime", instance = call.instance, id = call.id, "activity cancelled");
                 self.node.locks.remove(&self.token);
                 self.count(call, ActivityEnd::Cancelled, ran);
             }
-            RunOutcome::Interrupted => self.node.locks.remove(&self.token),
-            RunOutcome::TimedOut => {
+            Unfinished::Interrupted => self.node.locks.remove(&self.token),
+            Unfinished::TimedOut => {
                 warn!(
                     target: "duroxide::runtime",
                     instance = call.instance, activity_name = call.name, activity_id = call.id,
@@ -203,23 +205,9 @@ impl ActivityWork {
     /// Logs and counts an outcome that is stored.
     fn recorded(&self, call: &Call, completion: &WorkItem, ran: Duration) {
         self.node.locks.remove(&self.token);
-        let end = if let WorkItem::ActivityFailed { details, .. } = completion {
-            self.log_failure(call, details);
-            ActivityEnd::Failed(details)
-        } else {
-            ActivityEnd::Completed
+        let WorkItem::ActivityFailed { details, .. } = completion else {
+            return self.count(call, ActivityEnd::Completed, ran);
         };
-        self.count(call, end, ran);
-    }
-
-    /// Whether an earlier attempt to record the outcome succeeded, although its answer was lost.
-    async fn was_recorded(&mut self, completion: &WorkItem) -> bool {
-        let lock_was_held =
-            self.lease.ended() != Some(LeaseEnd::Expired) && !self.cancellation.is_cancelled();
-        was_recorded(&self.node, completion, lock_was_held).await
-    }
-
-    fn log_failure(&self, call: &Call, details: &ErrorDetails) {
         let version = self.node.activities.resolve_version(&call.name).map(|version| version.to_string());
         activity_failed(&FailedActivity {
             instance: &call.instance,
@@ -231,6 +219,14 @@ impl ActivityWork {
             worker_id: &worker_id(&self.node, self.slot.number()),
             details,
         });
+        self.count(call, ActivityEnd::Failed(details), ran);
+    }
+
+    /// Whether an earlier attempt to record the outcome succeeded, although its answer was lost.
+    async fn was_recorded(&mut self, completion: &WorkItem) -> bool {
+        let lock_was_held =
+            self.lease.ended() != Some(LeaseEnd::Expired) && !self.cancellation.is_cancelled();
+        was_recorded(&self.node, completion, lock_was_held).await
     }
 
     fn count(&self, call: &Call, end: ActivityEnd<'_>, duration: Duration) {

@@ -18,7 +18,7 @@ use crate::{
     ActivityContext, ActivityHandler,
     activity_context::ActivityCall,
     dispatch::{
-        ActivityRun, InProgressGuard,
+        ActivityRun,
         locks::{CallOutcome, LeaseEnd},
         provider_call,
         quarantine::{StartGuard, started},
@@ -29,10 +29,8 @@ use crate::{
     env::{BoxFuture, Task},
 };
 
-/// How the run of an activity ended.
-pub(super) enum RunOutcome {
-    /// The code returned or panicked.
-    Finished(Result<String, ErrorDetails>),
+/// Why the run of an activity has no result to record.
+pub(super) enum Unfinished {
     /// The activity was cancelled. A lost lock means the same, because a cancelled activity is deleted.
     Cancelled,
     /// Its lease expired, or its task was dropped. The activity will run again, as a counted attempt.
@@ -41,31 +39,35 @@ pub(super) enum RunOutcome {
     TimedOut,
 }
 
-impl RunOutcome {
-    /// Turns a result or an error over the payload limit into a failure (semantics 15.2).
-    pub(super) fn limited(self, payload_bytes_max: Option<usize>) -> Self {
-        let size = match &self {
-            Self::Finished(Ok(output)) => output.len(),
-            Self::Finished(Err(ErrorDetails::Application { message, .. })) => message.len(),
-            Self::Finished(Err(_)) | Self::Cancelled | Self::Interrupted | Self::TimedOut => return self,
-        };
-        match payload_bytes_max {
-            Some(max) if size > max => Self::Finished(Err(activity_failed(format!(
-                "Activity result size ({size} bytes) exceeds limit ({max} bytes)"
-            )))),
-            _ => self,
-        }
-    }
+/// The result of a run in which the code returned or panicked.
+pub(super) type Outcome = Result<Result<String, ErrorDetails>, Unfinished>;
 
-    /// The outcome label of spans.
-    pub(super) fn label(&self) -> &'static str {
-        match self {
-            Self::Finished(Ok(_)) => "success",
-            Self::Finished(Err(_)) => "app_error",
-            Self::Cancelled => "cancelled",
-            Self::Interrupted => "interrupted",
-            Self::TimedOut => "timed_out",
+/// Turns a result or an error over the payload limit into a failure (semantics 15.2).
+pub(super) fn limited(
+    result: Result<String, ErrorDetails>,
+    payload_bytes_max: Option<usize>,
+) -> Result<String, ErrorDetails> {
+    let size = match &result {
+        Ok(output) => output.len(),
+        Err(ErrorDetails::Application { message, .. }) => message.len(),
+        Err(_) => return result,
+    };
+    match payload_bytes_max {
+        Some(max) if size > max => {
+            Err(activity_failed(format!("Activity result size ({size} bytes) exceeds limit ({max} bytes)")))
         }
+        _ => result,
+    }
+}
+
+/// The outcome label of spans.
+pub(super) fn label(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Ok(Ok(_)) => "success",
+        Ok(Err(_)) => "app_error",
+        Err(Unfinished::Cancelled) => "cancelled",
+        Err(Unfinished::Interrupted) => "interrupted",
+        Err(Unfinished::TimedOut) => "timed_out",
     }
 }
 
@@ -93,6 +95,13 @@ impl ActivityWork {
                 Some(known) => known,
                 None => Box::pin(self.read_descriptor(call)).await?,
             };
+        let code = self.node.activity_code.begin(ActivityRun {
+            instance: call.instance.clone(),
+            activity_name: call.name.clone(),
+            activity_id: call.id,
+            lock_token: self.token.clone(),
+            began: self.node.env.moment(),
+        });
         Some(ActivityContext::new(ActivityCall {
             instance_id: call.instance.clone(),
             execution_id: call.execution_id,
@@ -108,18 +117,8 @@ impl ActivityWork {
             // A child token: user code that cancels it must not look like a cancelled activity.
             cancellation: self.cancellation.child_token(),
             client: self.node.client.clone(),
-            code: Some(Arc::new(self.track_code(call))),
+            code: Some(Arc::new(code)),
         }))
-    }
-
-    fn track_code(&self, call: &Call) -> InProgressGuard<ActivityRun> {
-        self.node.activity_code.begin(ActivityRun {
-            instance: call.instance.clone(),
-            activity_name: call.name.clone(),
-            activity_id: call.id,
-            lock_token: self.token.clone(),
-            began: self.node.env.moment(),
-        })
     }
 
     async fn read_descriptor(&mut self, call: &Call) -> Option<(String, String)> {
@@ -173,7 +172,7 @@ impl ActivityWork {
         context: ActivityContext,
         span: Span,
         starting: Option<StartGuard>,
-    ) -> RunOutcome {
+    ) -> Outcome {
         let (answer, mut answered) = oneshot::channel();
         let input = std::mem::take(&mut call.input);
         let code = context.code();
@@ -191,30 +190,30 @@ impl ActivityWork {
         let stop = self.stop_signal(call.options.attempt_timeout);
         match self.lease.while_held(select(&mut answered, stop)).await {
             // The code saw its token first. The round that cancelled the activity has deleted it.
-            Ok(Either::Left((Ok(_), _))) if self.cancellation.is_cancelled() => RunOutcome::Cancelled,
-            Ok(Either::Left((Ok(result), _))) => RunOutcome::Finished(result.map_err(activity_failed)),
+            Ok(Either::Left((Ok(_), _))) if self.cancellation.is_cancelled() => Err(Unfinished::Cancelled),
+            Ok(Either::Left((Ok(result), _))) => Ok(result.map_err(activity_failed)),
             // The task was dropped without an answer, because the node is stopping.
-            Ok(Either::Left((Err(_), _))) => RunOutcome::Interrupted,
+            Ok(Either::Left((Err(_), _))) => Err(Unfinished::Interrupted),
             Ok(Either::Right((Stop::TimedOut, _))) => {
                 self.stop_task(&task, answered).await;
-                RunOutcome::TimedOut
+                Err(Unfinished::TimedOut)
             }
             Ok(Either::Right((Stop::Requested, _))) => match self.stop_task(&task, answered).await {
-                Some(result) => RunOutcome::Finished(result.map_err(activity_failed)),
-                None => RunOutcome::Finished(Err(ErrorDetails::activity_stopped())),
+                Some(result) => Ok(result.map_err(activity_failed)),
+                None => Ok(Err(ErrorDetails::activity_stopped())),
             },
             Ok(Either::Right((Stop::AttemptTimedOut(limit), _))) => {
                 self.stop_task(&task, answered).await;
-                attempt_timed_out(limit)
+                Ok(Err(attempt_timed_out(limit)))
             }
             Ok(Either::Right((Stop::Cancelled, _))) | Err(LeaseEnd::Lost) => {
                 self.stop_task(&task, answered).await;
-                RunOutcome::Cancelled
+                Err(Unfinished::Cancelled)
             }
             Err(LeaseEnd::Expired) => {
                 self.node.metrics.record_lock_loss("worker");
                 self.stop_task(&task, answered).await;
-                RunOutcome::Interrupted
+                Err(Unfinished::Interrupted)
             }
         }
     }
@@ -264,7 +263,7 @@ impl ActivityWork {
 
 /// The failure of an attempt that ran longer than its caller allows. A result that came after the stop signal does not
 /// count: the caller's retry policy decides about the next attempt.
-fn attempt_timed_out(limit: Duration) -> RunOutcome {
+fn attempt_timed_out(limit: Duration) -> ErrorDetails {
     let limit_ms = limit.as_millis() as u64;
-    RunOutcome::Finished(Err(activity_failed(format!("{ACTIVITY_ATTEMPT_TIMED_OUT}{limit_ms} ms"))))
+    activity_failed(format!("{ACTIVITY_ATTEMPT_TIMED_OUT}{limit_ms} ms"))
 }
