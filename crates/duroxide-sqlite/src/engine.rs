@@ -139,10 +139,6 @@ impl SqliteEngine {
         Ok(self.rules.now())
     }
 
-    fn transact_batch(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
-        self.rules.transact_in_steps(batch)
-    }
-
     /// A node joins: it will write much. The join's commit puts the longer log on the disk.
     fn make_room_in_log(&mut self) {
         if self.location.log_bytes().is_some_and(|bytes| bytes < LOG_BYTES_DUE) {
@@ -187,7 +183,7 @@ impl StoreEngine for SqliteEngine {
         if self.intake_due && self.has_intake().map_err(Fault::Unavailable)? {
             return self.transact_with_intake(batch);
         }
-        self.transact_batch(batch)
+        self.rules.transact_in_steps(batch)
     }
 
     /// Rows in the intake are due now.

@@ -82,25 +82,21 @@ impl SqliteTables {
     pub(crate) fn data_version(&self) -> Rows<i64> {
         Ok(self.db.value(DATA_VERSION, [])?.unwrap_or_default())
     }
-
-    /// Clears the caches if another connection has committed: another process, or a SQLite tool.
-    fn notice_other_writers(&mut self) -> Rows<()> {
-        let version = Some(self.data_version()?);
-        if self.cached_version != version {
-            self.cache.clear();
-            self.payloads.clear();
-            self.sequence.read(&self.db)?;
-            self.cached_version = version;
-        }
-        Ok(())
-    }
 }
 
 impl Transactions for SqliteTables {
     fn begin(&mut self) -> Rows<()> {
         self.db.run(BEGIN).map_err(|error| failure(&error))?;
         self.changes_before = self.db.conn().total_changes();
-        self.notice_other_writers()
+        let version = Some(self.data_version()?);
+        if self.cached_version != version {
+            // Another connection has committed: another process, or a SQLite tool.
+            self.cache.clear();
+            self.payloads.clear();
+            self.sequence.read(&self.db)?;
+            self.cached_version = version;
+        }
+        Ok(())
     }
 
     fn commit(&mut self, now: Timestamp) -> Rows<()> {

@@ -214,21 +214,17 @@ impl<T: Tables> Rules<T> {
         self.attempts_before = u32::from(self.early_turns && activity.losses.lost > 0);
         self.touch_session_of(&activity)?;
         match completion {
-            Some(message) => self.complete(&activity, message)?,
-            None => self.remove_activity(&activity).map(|_| ())?,
+            None => drop(self.remove_activity(&activity)?),
+            Some(message) if self.wake_for(activity.instance, message)? => {
+                self.tables.delete_activity(activity.number)?;
+                self.insert_message(activity.instance, message)?;
+            }
+            Some(message) => match self.remove_activity(&activity)? {
+                Some(owner) if owner.id == message.instance => self.enqueue_to(owner, message)?,
+                _ => drop(self.enqueue(message)?),
+            },
         }
         Ok(Answer::Done)
-    }
-
-    fn complete(&mut self, activity: &QueuedActivity, message: &MessageRow) -> Rows<()> {
-        if self.wake_for(activity.instance, message)? {
-            self.tables.delete_activity(activity.number)?;
-            return self.insert_message(activity.instance, message).map(|_| ());
-        }
-        match self.remove_activity(activity)? {
-            Some(owner) if owner.id == message.instance => self.enqueue_to(owner, message),
-            _ => self.enqueue(message).map(|_| ()),
-        }
     }
 
     pub(super) fn renew_activity(

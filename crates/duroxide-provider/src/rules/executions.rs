@@ -9,15 +9,16 @@ use crate::{
 };
 
 impl<T: Tables> Rules<T> {
-    /// Refuses events whose id is already stored, or that come twice. Above the `last` stored id there is nothing to
-    /// look up.
+    /// Refuses events whose id is already stored, or that come twice. Above the last event of a `stored` execution there is
+    /// nothing to look up.
     pub(super) fn check_new_events(
         &mut self,
         row: &InstanceRow,
         execution_id: u64,
-        last: u64,
+        stored: Option<&ExecutionRow>,
         events: &[EventRow],
     ) -> Result<(), ApplyError> {
+        let last = stored.map_or(0, |execution| execution.last_event_id);
         if are_ascending_above(last, events) {
             return Ok(());
         }
@@ -70,8 +71,7 @@ impl<T: Tables> Rules<T> {
         }
         if let Some(row) = self.tables.instance_named(instance)? {
             let stored = self.tables.execution(row.number, execution_id)?;
-            let last = stored.map_or(0, |execution| execution.last_event_id);
-            self.check_new_events(&row, execution_id, last, events)?;
+            self.check_new_events(&row, execution_id, stored.as_ref(), events)?;
         } else {
             check_distinct(instance, execution_id, events)?;
         }

@@ -30,10 +30,15 @@ impl<T: Tables> Rules<T> {
         } else {
             self.stored(&held.row, round.execution.execution_id)?
         };
-        self.check_part(&held.row, &round.execution, first.as_ref())?;
+        self.check_new_events(
+            &held.row,
+            round.execution.execution_id,
+            first.as_ref(),
+            &round.execution.events,
+        )?;
         if let Some(next) = &round.next {
             let stored = self.stored(&held.row, next.execution_id)?;
-            self.check_part(&held.row, next, stored.as_ref())?;
+            self.check_new_events(&held.row, next.execution_id, stored.as_ref(), &next.events)?;
         }
         let messages_left = match held.row.lock.take() {
             Some(lock) => self.tables.consume(held.row.number, &lock.extent)?,
@@ -55,16 +60,6 @@ impl<T: Tables> Rules<T> {
             return Ok(None);
         }
         self.tables.execution(row.number, execution_id)
-    }
-
-    fn check_part(
-        &mut self,
-        row: &InstanceRow,
-        part: &PreparedExecution,
-        stored: Option<&ExecutionRow>,
-    ) -> Result<(), ApplyError> {
-        let last = stored.map_or(0, |execution| execution.last_event_id);
-        self.check_new_events(row, part.execution_id, last, &part.events)
     }
 
     /// Stores the part of a round for one execution. An instance that has neither name nor events stays a mailbox.

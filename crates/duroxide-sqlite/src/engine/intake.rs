@@ -13,7 +13,7 @@ impl SqliteEngine {
     pub(super) fn transact_with_intake(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
         let taken = take_over(|max, refusal| self.take_rows(batch.now, max, refusal))?;
         self.intake_due = taken.more;
-        taken.then(batch, |batch| self.transact_batch(batch))
+        taken.then(batch, |batch| self.rules.transact_in_steps(batch))
     }
 
     /// Whether the intake has rows. Read only if it may have some.
