@@ -10,7 +10,6 @@ mod clock_check;
 mod early_turns;
 mod gathering;
 mod health;
-mod lease_change;
 mod queues;
 mod refusals;
 #[cfg(test)]
@@ -27,9 +26,8 @@ use self::{
     gathering::Gathering, health::Health, waiting_fetches::WaitingFetches,
 };
 pub(crate) use self::{
-    clock_check::ClockStep,
+    clock_check::{ClockStep, LeaseChange},
     early_turns::Wait,
-    lease_change::LeaseChange,
     waiting_fetches::{Asked, FetchNumbers, Prospect, Served},
 };
 use crate::{

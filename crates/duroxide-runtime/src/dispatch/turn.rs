@@ -6,7 +6,6 @@ mod ending;
 mod round;
 mod run;
 mod steps;
-mod stranded;
 mod terminate;
 mod trace;
 

@@ -1,4 +1,4 @@
-//! Notices that the wall clock was set.
+//! Notices that the wall clock was set, and how leases change after that.
 
 use std::time::Duration;
 
@@ -34,6 +34,31 @@ impl ClockCheck {
         }
         self.agreed = Some((now, steady));
         Some(if forward.is_zero() { ClockStep::Back(back) } else { ClockStep::Forward(forward) })
+    }
+}
+
+/// A change of all leases that the next transaction makes first, because the clock was set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LeaseChange {
+    /// When a transaction is made for this change alone.
+    pub(super) at: Timestamp,
+    /// Until when transactions leave the change out, because it failed.
+    pub(super) not_before: Timestamp,
+    /// How far the clock was set forward, and leases have to move. Leases that are too long are shortened in any case.
+    pub(crate) forward: Duration,
+    /// How far the clock was set back before; a step forward that only undoes that moves no lease.
+    back: Duration,
+}
+
+impl LeaseChange {
+    /// Combines a pending change with another step of the clock.
+    pub(super) fn after(pending: Option<Self>, step: ClockStep, now: Timestamp) -> Self {
+        let (forward, back) = pending.map_or_else(Default::default, |change| (change.forward, change.back));
+        let (forward, back) = match step {
+            ClockStep::Forward(by) => (forward + by.saturating_sub(back), back.saturating_sub(by)),
+            ClockStep::Back(by) => (forward.saturating_sub(by), back + by.saturating_sub(forward)),
+        };
+        Self { at: now, not_before: now, forward, back }
     }
 }
 
@@ -78,5 +103,25 @@ mod tests {
         let drifted = |seconds: u64| Timestamp::from_millis(seconds * 999);
         let noticed = (0..=2_500).filter(|n| check.step(drifted(*n), SECOND * *n as u32).is_some()).count();
         assert_eq!(noticed, 2);
+    }
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn after(steps: &[ClockStep]) -> Duration {
+        let none = None;
+        let change =
+            steps.iter().fold(none, |change, step| Some(LeaseChange::after(change, *step, Timestamp::ZERO)));
+        change.unwrap().forward
+    }
+
+    #[test]
+    fn leases_move_by_the_lead_of_the_clock_only() {
+        assert_eq!(after(&[Forward(HOUR)]), HOUR);
+        assert_eq!(after(&[Forward(HOUR), Forward(HOUR)]), 2 * HOUR);
+        assert_eq!(after(&[Back(HOUR)]), Duration::ZERO);
+        assert_eq!(after(&[Forward(3 * HOUR), Back(HOUR)]), 2 * HOUR);
+        assert_eq!(after(&[Forward(HOUR), Back(HOUR)]), Duration::ZERO);
+        assert_eq!(after(&[Back(HOUR), Forward(HOUR)]), Duration::ZERO);
+        assert_eq!(after(&[Back(HOUR), Forward(3 * HOUR)]), 2 * HOUR);
     }
 }

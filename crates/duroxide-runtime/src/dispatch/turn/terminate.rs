@@ -1,4 +1,4 @@
-//! Ends an execution without running its code.
+//! Ends an execution without running its code: by a decision about its claim, or because no node can run it.
 
 use std::sync::Arc;
 
@@ -10,14 +10,42 @@ use super::{
     commit::TurnResult,
     ending::{call_in_history, link_of_automatic_id, record_of},
 };
-use crate::dispatch::{
-    decide::{EndTarget, Termination, recorded_handler, recorded_parent, start_item, successor_item},
-    failure_log::RuntimeEnd,
-    measure::{End, Facts},
-    provider_call,
+use crate::{
+    cache::Lookup,
+    dispatch::{
+        decide::{
+            Decision, EndTarget, StrandedEnd, Termination, decide_stranded, recorded_handler,
+            recorded_parent, start_item, successor_item,
+        },
+        failure_log::RuntimeEnd,
+        measure::{End, Facts},
+        provider_call,
+    },
 };
 
 impl InstanceWork {
+    /// Ends an instance that no node can run, without running its code.
+    pub(crate) async fn end_stranded(mut self, stranded_end: &StrandedEnd) {
+        if let Lookup::Live(unused) | Lookup::Stale(unused) = self.node.cache.take(&self.claim) {
+            self.node.drop_on_turn_thread([*unused]);
+        }
+        let Some(loaded) = self.load().await else { return };
+        let ended = match &loaded.history_error {
+            None => false,
+            Some(_) => {
+                let Some(ended) = self.has_ended().await else { return };
+                ended
+            }
+        };
+        let decision = decide_stranded(self.claimed(&loaded, ended), &self.policy(&[]), stranded_end);
+        match decision {
+            Some(Decision::End(termination)) => self.terminate(termination, loaded).await,
+            Some(Decision::DropEnded) => self.drop_for_ended(recorded_parent(&loaded.history).as_ref()).await,
+            Some(Decision::DropUnknown) => self.drop_for_unknown().await,
+            Some(Decision::Run(_) | Decision::Abandon(_)) | None => self.abandon(None, true).await,
+        }
+    }
+
     pub(super) async fn terminate(&mut self, termination: Termination, loaded: LoadedExecution) {
         let Termination { target, ending, cause } = termination;
         let mut facts = self.facts_of(&target, &loaded);
