@@ -60,10 +60,10 @@ pub struct PostgresEngine {
     hears_of_ready: bool,
 }
 
-/// How often to ask the database for changes although a connection listens: a notification may get lost with it.
+/// How often to ask the database for changes although a connection listens: a notification may get lost with it (24.10).
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Whose clock decides leases and timers.
+/// Whose clock decides leases and timers: the database's (24.1), except in tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Clock {
     Database,
@@ -217,7 +217,7 @@ impl PostgresEngine {
         (news != News::default() || done.is_watched).then_some(news)
     }
 
-    /// A notification of this and of what others were not told of before, if there are others.
+    /// 24.9: a notification of this and of what others were not told of before, if there are others.
     fn notification(&mut self, news: Option<News>) -> Option<Query> {
         let session = self.session.as_ref().filter(|session| session.has_peers())?;
         let news = news.into_iter().chain(self.untold).reduce(News::and)?;
@@ -229,7 +229,7 @@ impl PostgresEngine {
         Some(Query::new(NOTIFY, parameters![self.options.schema.to_string(), payload]))
     }
 
-    /// A transaction that relies on the row cache fails if somebody else has changed what it was not told of. It is tried again
+    /// 24.5: a transaction that relies on the row cache fails if somebody else has changed what it was not told of. It is tried again
     /// with what the database has.
     fn transact_batch(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
         match self.try_batch(batch) {

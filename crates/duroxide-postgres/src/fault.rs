@@ -108,7 +108,7 @@ impl Trouble {
 }
 
 fn class_of(code: &SqlState) -> Class {
-    // A row that the working set did not find was inserted by another node in the meantime, or a row of the row cache was
+    // 24.4: a row that the working set did not find was inserted by another node in the meantime, or a row of the row cache was
     // changed (reported as a division by zero, see `record.rs`). A retry reads the row again.
     let races = [
         SqlState::T_R_SERIALIZATION_FAILURE,

@@ -133,6 +133,7 @@ impl PostgresProvider {
                 failures.take().unwrap_or(OpenError::Connect { message: error.message })
             }
         };
+        // 24.8: without it leases decide about the items of a dead process.
         let session = match options.notifications {
             true => Some(Arc::new(start_session(&options, Arc::clone(&clock))?)),
             false => None,

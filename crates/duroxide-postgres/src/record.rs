@@ -31,7 +31,7 @@ pub(crate) enum Role {
     Fixed,
     /// Written with every change of the row.
     Mutable,
-    /// A number of the transaction that wrote the row last. A row is changed or deleted only if it has the revision in the
+    /// 24.5: a number of the transaction that wrote the row last. A row is changed or deleted only if it has the revision in the
     /// working set.
     Revision,
 }

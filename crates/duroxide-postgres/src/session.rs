@@ -246,7 +246,7 @@ impl SessionState {
 
     fn set_listening(&self, listening: bool) {
         self.listening.store(listening, Ordering::SeqCst);
-        // Notifications sent in between are lost.
+        // 24.10: notifications sent in between are lost.
         self.note_intake();
     }
 

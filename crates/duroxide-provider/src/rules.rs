@@ -175,7 +175,7 @@ impl<T> Rules<T> {
         self.now
     }
 
-    /// Turns run early here. If the first attempt of an activity was lost, a turn may have run with its result and killed the
+    /// Turns run early here (24.13). If the first attempt of an activity was lost, a turn may have run with its result and killed the
     /// process, so the result of a later attempt has an attempt when it is sent.
     pub fn count_early_turns(&mut self) {
         self.early_turns = true;
@@ -187,7 +187,7 @@ impl<T> Rules<T> {
         self.shares_new_instances = shares;
     }
 
-    /// The instances that the transaction has begun and leaves to other processes, lowest number first.
+    /// The instances that the transaction has begun and leaves to other processes (24.11), lowest number first.
     pub fn left_to_others(&self) -> impl Iterator<Item = u64> + '_ {
         // Less than half: this process also serves the callers that start them.
         let own = if self.shares_new_instances { self.begun.len().div_ceil(3) } else { self.begun.len() };

@@ -118,7 +118,7 @@ pub(super) async fn serve(
     }
 }
 
-/// For how long a process that lost its session connection ends no nodes after it has another one. A restart of the server ends
+/// 24.7: for how long a process that lost its session connection ends no nodes after it has another one. A restart of the server ends
 /// the connections and locks of all processes at the same time, and each of them needs so long at most to come back.
 fn spare_after_loss(options: &PostgresOptions) -> Duration {
     connect_timeout(options.session_config()) + RECONNECT_MAX
@@ -199,7 +199,7 @@ impl<'a> Served<'a> {
         }
     }
 
-    /// Takes locks again that were lost with a connection. Another process may have taken such a node for dead meanwhile, so
+    /// 24.7: takes locks again that were lost with a connection. Another process may have taken such a node for dead meanwhile, so
     /// the store renews its row. While another process ends the node, or while the server has not noticed the end of the old
     /// connection, the lock cannot be taken; the next check tries again.
     async fn hold_again(&mut self) -> Result<(), Trouble> {
@@ -304,7 +304,7 @@ impl<'a> Served<'a> {
         self.end_dead(row.column::<Vec<String>>("unlocked")?.into_iter().collect()).await
     }
 
-    /// Ends the dead ones of these nodes. Takes their locks first, so that no two processes end the same node.
+    /// 24.6: ends the dead ones of these nodes. Takes their locks first, so that no two processes end the same node.
     async fn end_dead(&mut self, unlocked: BTreeSet<String>) -> Result<(), Trouble> {
         if !self.held.has_own() {
             return Ok(());

@@ -48,7 +48,7 @@ pub(crate) struct Prefetched {
 }
 
 impl PostgresTables {
-    /// Locks and loads everything that a batch needs, in an order that avoids deadlocks: instances by number, activities by
+    /// Locks and loads everything that a batch needs, in an order that avoids deadlocks (24.2): instances by number, activities by
     /// number, then candidates, with SKIP LOCKED. Of instances that are in the row cache only the revision is loaded.
     pub(super) fn load_needs(&mut self, needs: &Needs<'_>) -> Result<Prefetched, Trouble> {
         let mut requests = self.requests_for_names(needs);

@@ -169,7 +169,7 @@ impl Numbers {
         self.blocks.extend(firsts.into_iter().map(|first| first..first.saturating_add(NUMBERS_IN_BLOCK)));
     }
 
-    /// Takes new blocks. The rest of older ones is never used: it was drawn before some rows were locked, and a message must
+    /// Takes new blocks. The rest of older ones is never used (24.3): it was drawn before some rows were locked, and a message must
     /// not get a lower number than those in its mailbox.
     pub(super) fn replace(&mut self, firsts: Vec<u64>) {
         self.blocks = firsts.into_iter().map(|first| first..first.saturating_add(NUMBERS_IN_BLOCK)).collect();
@@ -184,7 +184,7 @@ impl WorkingSet {
         self.touch_owners();
         let revision = self.revision.unwrap_or_default();
         let mut usual = Writes { revision, ..Writes::default() };
-        // In this order rows are locked, everywhere: instances, then activities.
+        // 24.2: in this order rows are locked, everywhere: instances, then activities.
         let unverified = self.unverified_instances.iter().filter(|key| !self.instances.is_unsent(key));
         usual.verifies::<InstanceRow>(unverified, &self.instance_revisions);
         usual.changes_unchanged(&self.instances.changes(), &self.instance_revisions, |row| row.number);

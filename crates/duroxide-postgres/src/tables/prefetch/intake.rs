@@ -11,7 +11,7 @@ use crate::{
     value::{Columns, limit},
 };
 
-/// One node applies rows at a time: two could change the order of one caller's rows. The lock ends with the transaction.
+/// 24.14: one node applies rows at a time: two could change the order of one caller's rows. The lock ends with the transaction.
 const LOCK: &str =
     "SELECT pg_try_advisory_xact_lock(hashtextextended('duroxide intake {s}', 0)) AS is_locked";
 /// The row that exceeds the bytes is the last one.
