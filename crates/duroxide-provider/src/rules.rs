@@ -77,9 +77,9 @@ pub use self::{
     management::WorkRows,
     row::{
         BatchBound, CONTINUED_AS_NEW, DeadLetterRow, ExecutionAge, ExecutionRow, Extent, InstanceLock,
-        InstanceRow, Lane, LaneId, Lease, Loaded, Origin, QueuedActivity, QueuedMessage, RUNNING, Readiness,
-        Removal, Route, RouteId, SessionRow, VisibleMessages, is_end_of_execution, is_end_of_instance,
-        is_start, still_hidden,
+        InstanceRow, Lane, LaneId, Lease, Loaded, NOT_HIDDEN, Origin, QueuedActivity, QueuedMessage, RUNNING,
+        Readiness, Removal, Route, RouteId, SessionRow, VISIBLE_AT_ONCE, VisibleMessages,
+        is_end_of_execution, is_end_of_instance, is_start, still_hidden,
     },
     tables::{
         ActivityItem, ActivityTable, DeadLetterTable, DueInstance, HistoryTable, InstanceChange,

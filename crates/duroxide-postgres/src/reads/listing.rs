@@ -159,15 +159,18 @@ fn pending_query(query: &InstanceQuery, below: Option<u64>, max: usize) -> Query
     )
 }
 
-/// A cursor beyond all rows leaves them all.
+/// The first row that a page does not show, beyond all rows for the first page: an index is searched for a number, and not
+/// for NULL.
 fn before_row(below: Option<u64>) -> i64 {
     below.and_then(|row| i64::try_from(row).ok()).unwrap_or(i64::MAX)
 }
 
+/// The first time that a listing shows. All stored times are later than the one that stands for no bound here.
 fn from(millis: Option<u64>) -> i64 {
     millis.map_or(0, |millis| micros(Timestamp::from_millis(millis)))
 }
 
+/// The first time that a listing does not show, beyond all times without a bound.
 fn before(millis: Option<u64>) -> i64 {
     millis.map_or(i64::MAX, |millis| micros(Timestamp::from_millis(millis)))
 }

@@ -43,7 +43,7 @@ const READY: &str = "SELECT counted.route, route.definition, counted.instances,
     FROM (SELECT route, count(*) AS instances FROM {s}.ready_instance GROUP BY route) AS counted
     JOIN {s}.route ON route.id = counted.route";
 /// A locked instance waits for the end of its lease.
-const LOCKED: &str = "SELECT coalesce(instance.route, 0) AS route, route.definition, count(*) AS instances
+const LOCKED: &str = "SELECT instance.route, route.definition, count(*) AS instances
     FROM {s}.instance LEFT JOIN {s}.route ON route.id = instance.route
     WHERE instance.look_at <= $1::bigint + $2::bigint AND instance.wait_until <= $1 + $2 AND instance.lock_until > $1
     GROUP BY 1, 2";
@@ -152,7 +152,7 @@ fn queues(answers: &[Vec<Row>], now: Timestamp) -> Result<QueueSummary, Trouble>
 }
 
 fn routes(ready: &[Row], locked: &[Row]) -> Result<Vec<RouteSummary>, Trouble> {
-    let mut routes: BTreeMap<i64, RouteSummary> = BTreeMap::new();
+    let mut routes: BTreeMap<Option<i64>, RouteSummary> = BTreeMap::new();
     for row in ready {
         let route = RouteSummary {
             ready: row.number("instances")?,

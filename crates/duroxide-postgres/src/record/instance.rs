@@ -86,7 +86,7 @@ record!(InstanceRow, "instance", computed LOOK_AT, |row| {
     Mutable ready_number: Int = row.ready_number();
     Mutable is_stray: Bool = matches!(row.readiness, Readiness::Stray { .. });
     Mutable wait_until: Int = row.waits_until();
-    Revision revision: Int = 0_u64;
+    Revision revision: Int = None::<u64>;
 }, |row| {
     Ok(InstanceRow {
         number: row.number("number")?,

@@ -60,9 +60,9 @@ impl PostgresTables {
             }
         }
         let known = self.set.activities.get(&activity);
-        let item = known.map(|known| match &known.item {
-            Some(item) => ActivityItem::Item(item.clone()),
-            None => ActivityItem::Data(known.data.clone().unwrap_or_default()),
+        let item = known.and_then(|known| match &known.item {
+            Some(item) => Some(ActivityItem::Item(item.clone())),
+            None => known.data.clone().map(ActivityItem::Data),
         });
         Ok(item.map(|item| (queued, item)))
     }
@@ -138,7 +138,7 @@ impl PostgresTables {
     }
 
     pub(super) fn wake_due_activities(&mut self, now: Timestamp) -> Result<(), Trouble> {
-        if self.set.due_activities_read_at.is_none_or(|read_at| read_at < now) {
+        if !self.set.due_activities.covers(now) {
             let request = Request::due_activities(Some(now), self.floors.due());
             let rows = self.ask(request.query)?;
             self.take_answers(vec![request.meaning], vec![rows])?;

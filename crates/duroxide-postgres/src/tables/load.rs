@@ -255,7 +255,7 @@ impl Request {
 
 /// How far a list was read that begins with these numbers and was cut off at a limit.
 pub(super) fn read_up_to(found: &[u64], limit: usize) -> ReadUpTo {
-    ReadUpTo { number: found.iter().max().copied().unwrap_or_default(), is_end: found.len() < limit }
+    if found.len() < limit { ReadUpTo::End } else { ReadUpTo::Number(found.iter().max().copied()) }
 }
 
 /// A time in a row of the answer.

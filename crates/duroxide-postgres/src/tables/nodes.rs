@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     connection::{Query, parameters},
-    fault::Trouble,
+    fault::{Class, Trouble},
     record::lock_look_micros,
     value::{Columns, micros, number, span},
 };
@@ -102,8 +102,8 @@ impl PostgresTables {
         self.set.ending_nodes.remove(&node.name);
         let parameters = parameters![node.name.clone(), micros(now), owners(node), node.capability.clone()];
         let rows = self.ask(Query::new(WRITE, parameters))?;
-        let id = rows.first().map(|row| row.number("id")).transpose()?;
-        Ok(NodeId(id.unwrap_or_default()))
+        let row = rows.first().ok_or_else(|| Trouble::new(Class::Refused, "a written node has no number"))?;
+        Ok(NodeId(row.number("id")?))
     }
 
     pub(super) fn touch_node(&mut self, name: &str, now: Timestamp) -> Result<bool, Trouble> {

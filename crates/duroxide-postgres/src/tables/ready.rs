@@ -141,7 +141,7 @@ impl PostgresTables {
     }
 
     pub(super) fn due_instances(&mut self, now: Timestamp) -> Result<Vec<DueInstance>, Trouble> {
-        if self.set.due_read_at.is_none_or(|read_at| read_at < now) {
+        if !self.set.due_instances.covers(now) {
             let requests = Request::due_instances(Some(now), self.floors.due(), self.mailbox_loaded_max);
             self.ask_requests(requests.into_iter().chain([Request::numbers(1)]))?;
         }
@@ -287,8 +287,8 @@ fn first_of<T: Ord>(
     place: impl Fn(&T) -> u64,
 ) -> Option<Vec<T>> {
     here.sort_unstable();
-    if !read.is_end {
-        here.retain(|row| place(row) <= read.number);
+    if let ReadUpTo::Number(last) = read {
+        here.retain(|row| Some(place(row)) <= last);
         if here.len() < at_most {
             return None;
         }

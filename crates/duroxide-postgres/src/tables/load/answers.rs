@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use duroxide_core::Timestamp;
 use duroxide_provider::rules::{InstanceRow, LaneId, RouteId};
 use tokio_postgres::Row;
 
@@ -12,7 +11,7 @@ use crate::{
     record::{Activity, CustomStatus, Execution, Message, Record, Session, Setting, SettingChange, read_all},
     tables::{
         PostgresTables,
-        working_set::{Mailbox, WorkingSet},
+        working_set::{DueRead, Mailbox, WorkingSet},
     },
     value::Columns,
 };
@@ -58,7 +57,7 @@ impl PostgresTables {
             }
             Meaning::DueInstances(at) => {
                 self.take_instances(rows)?;
-                self.set.due_read_at = Some(at.unwrap_or(Timestamp::MAX));
+                self.set.due_instances = DueRead::at(at);
             }
             Meaning::Belongings => self.take_belongings(rows)?,
             Meaning::Activities(asked) => {
@@ -74,7 +73,7 @@ impl PostgresTables {
             Meaning::ReadyActivities(lanes, limit) => self.take_ready_activities(&lanes, limit, rows)?,
             Meaning::DueActivities(at) => {
                 self.take_activities(rows)?;
-                self.set.due_activities_read_at = Some(at.unwrap_or(Timestamp::MAX));
+                self.set.due_activities = DueRead::at(at);
             }
             Meaning::SessionsOfActivities(asked) => self.take_sessions_of(&asked, rows)?,
             Meaning::SessionsOfOwners(owners) => {
