@@ -23,7 +23,7 @@ use duroxide_provider::{
 use crate::{
     OpenError, PostgresOptions, PostgresTables,
     connection::{NodeClock, Query, parameters},
-    fault::{Class, Trouble, fault_of, fault_of_part},
+    database_error::{DatabaseError, ErrorClass, fault_of, fault_of_part},
     needs::Needs,
     open::{make_tables, open, open_existing},
     session::{News, SessionState},
@@ -173,7 +173,7 @@ impl PostgresEngine {
     pub(crate) fn make_tables(&mut self) -> Result<(), OpenError> {
         let schema = self.options.schema.clone();
         make_tables(self.tables().connection(), &schema)
-            .map_err(|trouble| OpenError::of_schema(trouble, schema.as_str()))
+            .map_err(|error| OpenError::of_schema(error, schema.as_str()))
     }
 
     /// Connects again if the connection has ended.
@@ -197,16 +197,16 @@ impl PostgresEngine {
         let prefetched = self
             .tables()
             .prefetch(&Needs::of(batch, now), is_alone)
-            .map_err(|trouble| fault_of(trouble, None))?;
+            .map_err(|error| fault_of(error, None))?;
         let listening = self.session.as_ref().filter(|session| session.is_listening());
         let claimers = listening.map(|session| session.claimers()).unwrap_or_default();
         self.rules.share_new_instances(claimers.count > 1);
         self.rules.begin(prefetched.now).map_err(|failure| {
-            let trouble = self.tables().take_trouble();
-            fault_of(trouble.unwrap_or_else(|| Trouble::new(Class::Refused, failure.message)), None)
+            let error = self.tables().take_error();
+            fault_of(error.unwrap_or_else(|| DatabaseError::new(ErrorClass::Refused, failure.message)), None)
         })?;
         self.rules.carry_out(batch, prefetched.now).map_err(|fault| match fault {
-            Fault::Broken { part, failure } => fault_of_part(part, failure, self.tables().take_trouble()),
+            Fault::Broken { part, failure } => fault_of_part(part, failure, self.tables().take_error()),
             Fault::LostRace(_) | Fault::Unavailable(_) | Fault::OutcomeUnknown { .. } => fault,
         })
     }
@@ -259,7 +259,7 @@ impl PostgresEngine {
         let asks = self.clock == Clock::Caller || self.due.is_asked_by(batch);
         let committed = match self.tables().commit_and_look(done.now, asks, notification) {
             Ok(committed) => committed,
-            Err(trouble) => return Err(fault_of(trouble, Some(done))),
+            Err(error) => return Err(fault_of(error, Some(done))),
         };
         self.rules.committed();
         self.note_told(committed.was_told);

@@ -18,7 +18,7 @@ pub(crate) use self::{
 };
 use crate::{
     connection::{Parameter, Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     value::{Kind, Value, number},
 };
 
@@ -79,7 +79,7 @@ pub(crate) trait Record: Sized {
     fn values(&self) -> Vec<Value>;
 
     /// Reads a row by the names of its columns.
-    fn read(row: &Row) -> Result<Self, Trouble>;
+    fn read(row: &Row) -> Result<Self, DatabaseError>;
 }
 
 /// Makes a [`Record`] of a list of columns, each with its role, its type and where its value comes from. A record has no
@@ -107,8 +107,8 @@ macro_rules! record {
                 vec![$($crate::value::Value::from($value)),*]
             }
 
-            fn read(row: &tokio_postgres::Row) -> Result<Self, $crate::fault::Trouble> {
-                let read: fn(&tokio_postgres::Row) -> Result<Self, $crate::fault::Trouble> = $read;
+            fn read(row: &tokio_postgres::Row) -> Result<Self, $crate::database_error::DatabaseError> {
+                let read: fn(&tokio_postgres::Row) -> Result<Self, $crate::database_error::DatabaseError> = $read;
                 read(row)
             }
         }
@@ -131,7 +131,7 @@ const TABLES: &[&Table] = &[
 ];
 
 /// Reads all rows.
-pub(crate) fn read_all<R: Record>(rows: &[Row]) -> Result<Vec<R>, Trouble> {
+pub(crate) fn read_all<R: Record>(rows: &[Row]) -> Result<Vec<R>, DatabaseError> {
     rows.iter().map(R::read).collect()
 }
 

@@ -31,7 +31,7 @@ pub(crate) use self::notification::News;
 use crate::{
     PostgresOptions,
     connection::NodeClock,
-    fault::{Class, Trouble},
+    database_error::{DatabaseError, ErrorClass},
 };
 
 /// How long a caller waits for the thread of the session connection.
@@ -102,7 +102,7 @@ impl Session {
     /// address or password would otherwise be retried forever.
     ///
     /// Each check for dead nodes also sets `clock`.
-    pub(crate) fn start(options: PostgresOptions, clock: Arc<NodeClock>) -> Result<Self, Trouble> {
+    pub(crate) fn start(options: PostgresOptions, clock: Arc<NodeClock>) -> Result<Self, DatabaseError> {
         let state = Arc::new(SessionState::new(clock));
         let (commands, received) = unbounded_channel();
         let (opened, answer) = sync_channel(1);
@@ -110,7 +110,8 @@ impl Session {
             let state = Arc::clone(&state);
             move || run(options, state, received, opened)
         });
-        let failed = |error: &dyn fmt::Display| Trouble::new(Class::Unavailable, error.to_string());
+        let failed =
+            |error: &dyn fmt::Display| DatabaseError::new(ErrorClass::Unavailable, error.to_string());
         let thread = Some(thread.map_err(|error| failed(&error))?);
         let session = Self { state, commands, thread };
         answer.recv().map_err(|error| failed(&error))??;
@@ -153,7 +154,7 @@ fn run(
     options: PostgresOptions,
     state: Arc<SessionState>,
     commands: UnboundedReceiver<Command>,
-    opened: SyncSender<Result<(), Trouble>>,
+    opened: SyncSender<Result<(), DatabaseError>>,
 ) {
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(serve::serve(options, state, commands, opened)),

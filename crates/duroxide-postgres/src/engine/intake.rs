@@ -10,7 +10,7 @@ use duroxide_provider::store::{
 
 use super::{Clock, PostgresEngine};
 use crate::{
-    fault::{fault_of, fault_of_part},
+    database_error::{fault_of, fault_of_part},
     needs::Needs,
     session::News,
     tables::Waiting,
@@ -45,7 +45,7 @@ impl PostgresEngine {
         max: usize,
         refusal: Option<String>,
     ) -> Result<TakenOver, Fault> {
-        let waiting = self.tables().begin_intake(max).map_err(|trouble| fault_of(trouble, None))?;
+        let waiting = self.tables().begin_intake(max).map_err(|error| fault_of(error, None))?;
         if waiting.rows.is_empty() {
             self.rules.rollback();
             return Ok(TakenOver { more: !waiting.is_locked, ..TakenOver::default() });
@@ -54,7 +54,7 @@ impl PostgresEngine {
         let named = Batch { now, operations, ..Batch::default() };
         let now = (self.clock == Clock::Caller).then_some(now);
         let prefetched = self.tables().prefetch_for_intake(&Needs::of(&named, now));
-        let Some(prefetched) = prefetched.map_err(|trouble| fault_of(trouble, None))? else {
+        let Some(prefetched) = prefetched.map_err(|error| fault_of(error, None))? else {
             return self.take_rows_in_transaction(named.now, max, refusal);
         };
         let now = prefetched.now;
@@ -66,7 +66,7 @@ impl PostgresEngine {
             }
         });
         let dead_letters = carried_out.map_err(|failure| {
-            fault_of_part(BatchPart::SomeOperation, failure, self.tables().take_trouble())
+            fault_of_part(BatchPart::SomeOperation, failure, self.tables().take_error())
         })?;
         let taken = TakenOver { rows: waiting.rows.len(), more: waiting.leaves_some(max), dead_letters };
         self.commit_intake(waiting, now)?;
@@ -77,7 +77,7 @@ impl PostgresEngine {
         let news = self.tables().leaves_ready();
         let notification = self.notification((news != News::default()).then_some(news));
         let committed = self.tables().commit_intake(waiting.numbers, notification);
-        let was_told = committed.map_err(|trouble| fault_of(trouble, Some(Done::at(now))))?;
+        let was_told = committed.map_err(|error| fault_of(error, Some(Done::at(now))))?;
         self.rules.committed();
         self.note_told(was_told);
         Ok(())

@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 use crate::{
     PostgresEngine,
     connection::{Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     tables::bulk_query,
     value::{Columns, limit, micros},
 };
@@ -99,7 +99,7 @@ impl PostgresEngine {
         mut below: Option<u64>,
         max: usize,
         ask: fn(&InstanceQuery, Option<u64>, usize) -> Query,
-        read: fn(&Row) -> Result<SelectedInstance, Trouble>,
+        read: fn(&Row) -> Result<SelectedInstance, DatabaseError>,
     ) -> Result<Vec<SelectedInstance>, StoreFailure> {
         let mut selected: Vec<SelectedInstance> = Vec::new();
         while selected.len() < max {
@@ -175,7 +175,7 @@ fn before(millis: Option<u64>) -> i64 {
     millis.map_or(i64::MAX, |millis| micros(Timestamp::from_millis(millis)))
 }
 
-fn read_known(row: &Row) -> Result<SelectedInstance, Trouble> {
+fn read_known(row: &Row) -> Result<SelectedInstance, DatabaseError> {
     let name: Option<String> = row.column("name")?;
     let (name, version) = match name {
         Some(name) => (name, row.column::<Option<String>>("version")?),
@@ -197,7 +197,7 @@ fn read_known(row: &Row) -> Result<SelectedInstance, Trouble> {
     })
 }
 
-fn read_pending(row: &Row) -> Result<SelectedInstance, Trouble> {
+fn read_pending(row: &Row) -> Result<SelectedInstance, DatabaseError> {
     let start: String = row.column("data")?;
     let (created_at, updated_at) = (row.time("created_at")?, row.time("updated_at")?);
     let info = pending_info(row.column("id")?, &start, created_at, updated_at);

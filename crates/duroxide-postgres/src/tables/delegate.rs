@@ -25,7 +25,7 @@ macro_rules! hand_on {
             $($own)*
 
             $(fn $name(&mut self, $($argument: $type),*) -> Rows<$result> {
-                PostgresTables::$name(self, $($argument),*).map_err(|trouble| self.remember(trouble))
+                PostgresTables::$name(self, $($argument),*).map_err(|error| self.remember(error))
             })*
         }
     };
@@ -39,7 +39,7 @@ hand_on! {
         }
 
         fn commit(&mut self, _now: Timestamp) -> Rows<()> {
-            PostgresTables::commit(self).map_err(|trouble| self.remember(trouble))
+            PostgresTables::commit(self).map_err(|error| self.remember(error))
         }
 
         fn rollback(&mut self) {
@@ -52,7 +52,7 @@ hand_on! {
 hand_on! {
     InstanceTable {
         fn load(&mut self, number: u64) -> Rows<Option<Loaded>> {
-            self.load_with_execution(number).map_err(|trouble| self.remember(trouble))
+            self.load_with_execution(number).map_err(|error| self.remember(error))
         }
 
         fn is_at_hand(&mut self, number: u64) -> bool {

@@ -16,7 +16,7 @@ use tokio_postgres::Row;
 use super::{numbers, working_set::ReadUpTo};
 use crate::{
     connection::{Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     value::{Columns, limit, time},
 };
 
@@ -259,6 +259,6 @@ pub(super) fn read_up_to(found: &[u64], limit: usize) -> ReadUpTo {
 }
 
 /// A time in a row of the answer.
-pub(super) fn time_in(row: &Row, name: &str) -> Result<Timestamp, Trouble> {
+pub(super) fn time_in(row: &Row, name: &str) -> Result<Timestamp, DatabaseError> {
     row.column::<i64>(name).map(time)
 }
