@@ -23,7 +23,7 @@ pub(crate) use self::{
 };
 use crate::{
     PostgresOptions, SchemaName,
-    database_error::{DatabaseError, ErrorClass},
+    database_error::DatabaseError,
     record::{TOGETHER, expand},
     value::{limit, number},
 };
@@ -138,7 +138,7 @@ impl Connection {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| DatabaseError::new(ErrorClass::Unavailable, error.to_string()))?;
+            .map_err(|error| DatabaseError::unavailable(error.to_string()))?;
         let client = runtime.block_on(connect(options, &options.config, None))?;
         let (schema, prepares, is_pooled) =
             (options.schema.clone(), options.prepared_statements, options.is_pooled());

@@ -23,7 +23,7 @@ use duroxide_provider::{
 use crate::{
     OpenError, PostgresOptions, PostgresTables,
     connection::{NodeClock, Query, parameters},
-    database_error::{DatabaseError, ErrorClass, fault_of, fault_of_part},
+    database_error::DatabaseError,
     needs::Needs,
     open::{make_tables, open, open_existing},
     session::{News, SessionState},
@@ -194,19 +194,14 @@ impl PostgresEngine {
         if batch.operations.iter().any(|submitted| matches!(*submitted.op, Op::EndNode { .. })) {
             self.tables().floors().forget_due();
         }
-        let prefetched = self
-            .tables()
-            .prefetch(&Needs::of(batch, now), is_alone)
-            .map_err(|error| fault_of(error, None))?;
+        let prefetched =
+            self.tables().prefetch(&Needs::of(batch, now), is_alone).map_err(DatabaseError::into_fault)?;
         let listening = self.session.as_ref().filter(|session| session.is_listening());
         let claimers = listening.map(|session| session.claimers()).unwrap_or_default();
         self.rules.share_new_instances(claimers.count > 1);
-        self.rules.begin(prefetched.now).map_err(|failure| {
-            let error = self.tables().take_error();
-            fault_of(error.unwrap_or_else(|| DatabaseError::new(ErrorClass::Refused, failure.message)), None)
-        })?;
+        self.rules.begin(prefetched.now).map_err(Fault::of_transaction)?;
         self.rules.carry_out(batch, prefetched.now).map_err(|fault| match fault {
-            Fault::Broken { part, failure } => fault_of_part(part, failure, self.tables().take_error()),
+            Fault::Broken { part, failure } => Fault::of(failure, part, None),
             Fault::LostRace(_) | Fault::Unavailable(_) | Fault::OutcomeUnknown { .. } => fault,
         })
     }
@@ -259,7 +254,7 @@ impl PostgresEngine {
         let asks = self.clock == Clock::Caller || self.due.is_asked_by(batch);
         let committed = match self.tables().commit_and_look(done.now, asks, notification) {
             Ok(committed) => committed,
-            Err(error) => return Err(fault_of(error, Some(done))),
+            Err(error) => return Err(Fault::of_commit(error.into_failure(), done)),
         };
         self.rules.committed();
         self.note_told(committed.was_told);

@@ -28,11 +28,7 @@ use duroxide_provider::store::{FailureClass, StoreFailure, TellOfWrite};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 pub(crate) use self::notification::News;
-use crate::{
-    PostgresOptions,
-    connection::NodeClock,
-    database_error::{DatabaseError, ErrorClass},
-};
+use crate::{PostgresOptions, connection::NodeClock, database_error::DatabaseError};
 
 /// How long a caller waits for the thread of the session connection.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -110,8 +106,7 @@ impl Session {
             let state = Arc::clone(&state);
             move || run(options, state, received, opened)
         });
-        let failed =
-            |error: &dyn fmt::Display| DatabaseError::new(ErrorClass::Unavailable, error.to_string());
+        let failed = |error: &dyn fmt::Display| DatabaseError::unavailable(error.to_string());
         let thread = Some(thread.map_err(|error| failed(&error))?);
         let session = Self { state, commands, thread };
         answer.recv().map_err(|error| failed(&error))??;

@@ -19,10 +19,7 @@ mod working_set;
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use duroxide_core::Timestamp;
-use duroxide_provider::{
-    rules::InstanceRow,
-    store::{Readies, StoreFailure},
-};
+use duroxide_provider::{rules::InstanceRow, store::Readies};
 use tokio_postgres::Row;
 
 pub(crate) use self::{
@@ -74,8 +71,6 @@ pub struct PostgresTables {
     lanes: Names<duroxide_provider::rules::Lane>,
     /// Numbers of dead letters that were drawn and not used.
     letter_numbers: std::collections::VecDeque<u64>,
-    /// The last failure, whose class the rules cannot pass on.
-    error: Option<DatabaseError>,
     mailbox_loaded_max: usize,
     habits: Habits,
     floors: Floors,
@@ -129,7 +124,6 @@ impl PostgresTables {
             routes: Names::default(),
             lanes: Names::default(),
             letter_numbers: std::collections::VecDeque::new(),
-            error: None,
             mailbox_loaded_max: MAILBOX_LOADED_MAX,
             habits: Habits::default(),
             floors: Floors::default(),
@@ -160,16 +154,6 @@ impl PostgresTables {
     /// Nobody else writes: for tests.
     pub(crate) fn set_only_writer(&mut self) {
         self.row_cache.is_only_writer = true;
-    }
-
-    pub(crate) fn take_error(&mut self) -> Option<DatabaseError> {
-        self.error.take()
-    }
-
-    /// Remembers the class of a failure, and makes of it what the rules pass on.
-    fn remember(&mut self, error: DatabaseError) -> StoreFailure {
-        self.error = Some(error.clone());
-        error.into_failure()
     }
 
     // ---- transactions ------------------------------------------------------------------------------------------
@@ -345,12 +329,7 @@ impl PostgresTables {
             return Ok(number);
         }
         self.load(vec![Request::numbers(1)])?;
-        self.set.numbers.next().ok_or_else(|| {
-            DatabaseError::new(
-                crate::database_error::ErrorClass::Refused,
-                "the sequence of numbers gave none".to_owned(),
-            )
-        })
+        self.set.numbers.next().ok_or_else(|| DatabaseError::refused("the sequence of numbers gave none"))
     }
 }
 

@@ -75,7 +75,7 @@ fn two_nodes_that_start_one_instance_make_one() {
     assert!(matches!(one.engine.steps().apply(&start("a"), one.at).unwrap(), Answer::Begun));
     other.run(vec![start("a")]);
     let failure = one.engine.steps().commit().unwrap_err();
-    assert_eq!(failure.class, FailureClass::Retryable, "{failure}");
+    assert_eq!(failure.class, FailureClass::LostRace, "{failure}");
     one.engine.steps().rollback();
     let (done, _) = one.run(vec![start("a")]);
     assert!(matches!(done.answers[0], Ok(Answer::Found(_))));

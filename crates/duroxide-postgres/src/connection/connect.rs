@@ -10,11 +10,7 @@ use tokio::{
 use tokio_postgres::{AsyncMessage, Client, Config, Connection};
 
 use super::hosts::each_host;
-use crate::{
-    PostgresOptions,
-    database_error::{DatabaseError, ErrorClass},
-    options::CONNECT_TIMEOUT,
-};
+use crate::{PostgresOptions, database_error::DatabaseError, options::CONNECT_TIMEOUT};
 
 /// Where notifications go, by their payloads.
 pub(super) type Notified = Option<UnboundedSender<String>>;
@@ -33,7 +29,7 @@ pub(crate) async fn connect(
         return Err(DatabaseError::of_tls("sslmode=require, and there is no TLS".to_owned()));
     }
     let limit = connect_timeout(config);
-    let silent = || DatabaseError::new(ErrorClass::Unavailable, format!("no answer within {limit:?}"));
+    let silent = || DatabaseError::unavailable(format!("no answer within {limit:?}"));
     let config = timeout(limit, with_password(options, config)).await.map_err(|_| silent())??;
     let mut last = Err(silent());
     for host in each_host(&config, duroxide_store::random_nonce()) {
@@ -59,8 +55,7 @@ async fn with_password<'a>(
     config: &'a Config,
 ) -> Result<Cow<'a, Config>, DatabaseError> {
     let Some(source) = &options.password else { return Ok(Cow::Borrowed(config)) };
-    let failed =
-        |error| DatabaseError::new(ErrorClass::Unavailable, format!("there is no password: {error}"));
+    let failed = |error| DatabaseError::unavailable(format!("there is no password: {error}"));
     let password = source.ask().await.map_err(failed)?;
     let mut config = config.clone();
     config.password(password);

@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use tokio::{runtime::Runtime, time::timeout};
 
-use crate::database_error::{DatabaseError, ErrorClass};
+use crate::database_error::DatabaseError;
 
 /// The time limit of a connection's round trips. A server, or a network, that takes requests and answers none is found by
 /// nothing else: the operating systems on both sides go on to confirm what they receive.
@@ -56,5 +56,5 @@ impl Patience {
 }
 
 fn silent(limit: Duration) -> DatabaseError {
-    DatabaseError::new(ErrorClass::Unavailable, format!("no answer within {limit:?}"))
+    DatabaseError::unavailable(format!("no answer within {limit:?}"))
 }

@@ -16,7 +16,7 @@ use super::overview::shown;
 use crate::{
     PostgresEngine,
     connection::Query,
-    database_error::{DatabaseError, ErrorClass},
+    database_error::DatabaseError,
     record::{
         Activity, CustomStatus, Event, Execution, Letter, Message, Record, Setting, SettingChange, read_all,
     },
@@ -169,7 +169,7 @@ fn check_contradictions(row: Option<&Row>) -> Result<(), DatabaseError> {
     let message = format!(
         "the store contradicts itself: {places} instances are not listed as they are ready, and {looks} would be looked at too late"
     );
-    Err(DatabaseError::new(ErrorClass::Refused, message))
+    Err(DatabaseError::refused(message))
 }
 
 /// The attempt of a present lock is counted when the lock ends.

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 
 use super::{Computed, record};
 use crate::{
-    database_error::{DatabaseError, ErrorClass},
+    database_error::DatabaseError,
     value::{Columns, duration, time, unsigned},
 };
 
@@ -134,10 +134,7 @@ fn read_lock(row: &Row) -> Result<Option<InstanceLock>, DatabaseError> {
         Some(VISIBLE) => Extent::Visible { at: row.time("extent_at")?, up_to: row.number("extent_up_to")? },
         Some(MARKED) => Extent::Marked { mark: row.number("extent_mark")? },
         other => {
-            return Err(DatabaseError::new(
-                ErrorClass::Refused,
-                format!("a lock holds messages by {other:?}"),
-            ));
+            return Err(DatabaseError::refused(format!("a lock holds messages by {other:?}")));
         }
     };
     Ok(Some(InstanceLock { lease, extent }))

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     PostgresOptions,
     connection::{connect, connect_timeout},
-    database_error::{DatabaseError, ErrorClass},
+    database_error::DatabaseError,
     provider::INTAKE_NOTIFICATION,
     value::Columns,
 };
@@ -361,7 +361,7 @@ async fn within<T>(statement: impl Future<Output = Result<T, Error>>) -> Result<
 }
 
 fn unreachable_server(message: &str) -> DatabaseError {
-    DatabaseError::new(ErrorClass::Unavailable, message)
+    DatabaseError::unavailable(message)
 }
 
 /// Why a node's lock was not taken.

@@ -5,7 +5,7 @@ use duroxide_provider::rules::DeadLetterRow;
 use super::PostgresTables;
 use crate::{
     connection::{Query, parameters},
-    database_error::{DatabaseError, ErrorClass},
+    database_error::DatabaseError,
     record::{Letter, Record},
     value::{Columns, number},
 };
@@ -33,7 +33,7 @@ impl PostgresTables {
                 self.letter_numbers.push_back(row.number("number")?);
             }
         }
-        let none = || DatabaseError::new(ErrorClass::Refused, "the sequence of dead letters gave no number");
+        let none = || DatabaseError::refused("the sequence of dead letters gave no number");
         self.letter_numbers.pop_front().ok_or_else(none)
     }
 

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use super::PostgresTables;
 use crate::{
     connection::{Query, parameters},
-    database_error::{DatabaseError, ErrorClass},
+    database_error::DatabaseError,
     value::{Columns, number},
 };
 
@@ -55,7 +55,7 @@ impl<T: Clone + Eq + Hash + Serialize + DeserializeOwned> Names<T> {
             let id = row.number("id")?;
             if !self.by_id.contains_key(&id) {
                 let value: T = serde_json::from_str(&row.column::<String>("definition")?)
-                    .map_err(|error| DatabaseError::new(ErrorClass::Refused, error.to_string()))?;
+                    .map_err(|error| DatabaseError::refused(error.to_string()))?;
                 self.ids.insert(value.clone(), id);
                 self.by_id.insert(id, value);
             }
@@ -137,5 +137,5 @@ pub(super) fn add(add: &'static str, find: &'static str, definitions: Vec<String
 }
 
 fn not_stored() -> DatabaseError {
-    DatabaseError::new(ErrorClass::Refused, "a route or lane was not stored")
+    DatabaseError::refused("a route or lane was not stored")
 }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     connection::{Query, parameters},
-    database_error::{DatabaseError, ErrorClass},
+    database_error::DatabaseError,
     record::lock_look_micros,
     value::{Columns, micros, number, span},
 };
@@ -102,9 +102,7 @@ impl PostgresTables {
         self.set.ending_nodes.remove(&node.name);
         let parameters = parameters![node.name.clone(), micros(now), owners(node), node.capability.clone()];
         let rows = self.ask(Query::new(WRITE, parameters))?;
-        let row = rows
-            .first()
-            .ok_or_else(|| DatabaseError::new(ErrorClass::Refused, "a written node has no number"))?;
+        let row = rows.first().ok_or_else(|| DatabaseError::refused("a written node has no number"))?;
         Ok(NodeId(row.number("id")?))
     }
 

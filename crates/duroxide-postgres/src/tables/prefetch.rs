@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     connection::{Query, parameters},
-    database_error::{DatabaseError, ErrorClass},
+    database_error::DatabaseError,
     needs::Needs,
 };
 
@@ -83,7 +83,7 @@ impl PostgresTables {
             let rows = tables.ask(Query::new(CLOCK, Vec::new()))?;
             time_in(rows.first().ok_or_else(no_time)?, "now")
         };
-        let time = read(self).map_err(|error| self.remember(error));
+        let time = read(self).map_err(DatabaseError::into_failure);
         if let Ok(time) = time {
             self.learn_time(asked_at, time);
         }
@@ -218,7 +218,7 @@ impl PostgresTables {
 }
 
 fn no_time() -> DatabaseError {
-    DatabaseError::new(ErrorClass::Refused, "the database told no time")
+    DatabaseError::refused("the database told no time")
 }
 
 impl PostgresTables {

@@ -99,7 +99,7 @@ impl PostgresTables {
     /// Whether something waits to be taken over.
     pub(crate) fn has_intake(&mut self) -> Result<bool, StoreFailure> {
         let found = self.ask(Query::new(HAS_ROWS, Vec::new())).map(|rows| !rows.is_empty());
-        let found = found.map_err(|error| self.remember(error));
+        let found = found.map_err(DatabaseError::into_failure);
         self.rollback();
         found
     }
