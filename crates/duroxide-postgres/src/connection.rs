@@ -23,7 +23,7 @@ pub(crate) use self::{
 };
 use crate::{
     PostgresOptions, SchemaName,
-    fault::{Class, Trouble},
+    database_error::DatabaseError,
     record::{TOGETHER, expand},
     value::{limit, number},
 };
@@ -134,11 +134,11 @@ impl Known {
 
 impl Connection {
     /// Connects. Nothing is read or written. Until [`Self::set_limit`] is called each round trip may take as long as connecting.
-    pub(crate) fn open(options: &PostgresOptions) -> Result<Self, Trouble> {
+    pub(crate) fn open(options: &PostgresOptions) -> Result<Self, DatabaseError> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| Trouble::new(Class::Unavailable, error.to_string()))?;
+            .map_err(|error| DatabaseError::unavailable(error.to_string()))?;
         let client = runtime.block_on(connect(options, &options.config, None))?;
         let (schema, prepares, is_pooled) =
             (options.schema.clone(), options.prepared_statements, options.is_pooled());
@@ -155,8 +155,8 @@ impl Connection {
     /// Lets the server notice the end of this connection although it works for it, so that what waits for a lock does not pile
     /// up there. Not every server can do that.
     fn notice_end(&mut self) {
-        if let Err(trouble) = self.script(NOTICE_END) {
-            tracing::debug!(target: "duroxide::providers::postgres", ?trouble, "the server looks for no ended connections");
+        if let Err(error) = self.script(NOTICE_END) {
+            tracing::debug!(target: "duroxide::providers::postgres", trouble = ?error, "the server looks for no ended connections");
         }
     }
 
@@ -176,20 +176,20 @@ impl Connection {
     }
 
     /// Runs statements that need no answers and are not prepared.
-    pub(crate) fn script(&mut self, sql: &str) -> Result<(), Trouble> {
+    pub(crate) fn script(&mut self, sql: &str) -> Result<(), DatabaseError> {
         self.script_within(sql, self.patience.limit())
     }
 
     /// The same, with a time limit of its own.
-    pub(crate) fn script_within(&mut self, sql: &str, limit: Duration) -> Result<(), Trouble> {
+    pub(crate) fn script_within(&mut self, sql: &str, limit: Duration) -> Result<(), DatabaseError> {
         self.round_trips += 1;
         let answer = self.client.batch_execute(sql);
-        self.patience.wait(&self.runtime, limit, answer)?.map_err(|error| Trouble::of(&error))
+        self.patience.wait(&self.runtime, limit, answer)?.map_err(|error| DatabaseError::of(&error))
     }
 
     /// Sends all statements at once and waits for all answers: one round trip. If one fails, those behind it fail too, and
     /// the first failure is returned.
-    pub(crate) fn trip(&mut self, queries: &[Query], frame: Frame) -> Result<Vec<Vec<Row>>, Trouble> {
+    pub(crate) fn trip(&mut self, queries: &[Query], frame: Frame) -> Result<Vec<Vec<Row>>, DatabaseError> {
         self.trip_with_ahead(queries, 0, frame)
     }
 
@@ -199,7 +199,7 @@ impl Connection {
         queries: &[Query],
         ahead: usize,
         frame: Frame,
-    ) -> Result<Vec<Vec<Row>>, Trouble> {
+    ) -> Result<Vec<Vec<Row>>, DatabaseError> {
         self.prepare(queries)?;
         let first = self.first(frame);
         let answers = self.send(queries, ahead, frame, &[])?;
@@ -219,7 +219,7 @@ impl Connection {
         queries: &[Query],
         behind: Query,
         frame: Frame,
-    ) -> Result<(Vec<Vec<Row>>, bool), Trouble> {
+    ) -> Result<(Vec<Vec<Row>>, bool), DatabaseError> {
         let behind = [behind];
         self.prepare(queries)?;
         self.prepare(&behind)?;
@@ -245,7 +245,7 @@ impl Connection {
         ahead: usize,
         frame: Frame,
         behind: &[Query],
-    ) -> Result<Vec<Answer>, Trouble> {
+    ) -> Result<Vec<Answer>, DatabaseError> {
         self.round_trips += 1;
         let is_long = queries.iter().any(|query| query.is_long);
         let limit = self.patience.limit().saturating_mul(if is_long { LONG } else { 1 });
@@ -254,11 +254,11 @@ impl Connection {
         let sent = Sent { client, statements, queries, ahead, first, last, behind };
         patience
             .wait(runtime, limit, sent.answers())
-            .map_err(|trouble| if frame.commits() { trouble.with_open_outcome() } else { trouble })
+            .map_err(|error| if frame.commits() { error.with_open_outcome() } else { error })
     }
 
     /// Prepares what was never used on this connection, in a round trip of its own.
-    fn prepare(&mut self, queries: &[Query]) -> Result<(), Trouble> {
+    fn prepare(&mut self, queries: &[Query]) -> Result<(), DatabaseError> {
         self.patience.check()?;
         let mut missing: Vec<Cow<'static, str>> = Vec::new();
         for query in queries {
@@ -279,7 +279,7 @@ impl Connection {
         let answers = in_order(texts.iter().map(|text| client.prepare(text)).collect());
         let prepared = self.patience.wait(&self.runtime, self.patience.limit(), answers)?;
         for (sql, statement) in missing.into_iter().zip(prepared) {
-            let statement = statement.map_err(|error| Trouble::of(&error))?;
+            let statement = statement.map_err(|error| DatabaseError::of(&error))?;
             self.statements.insert(sql, Known::Prepared(statement));
         }
         Ok(())
@@ -352,13 +352,14 @@ async fn in_order<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     outputs
 }
 
-fn first_failure(answers: Vec<Answer>) -> Result<Vec<Vec<Row>>, Trouble> {
-    answers.into_iter().map(|answer| answer.map_err(|error| Trouble::of(&error))).collect()
+fn first_failure(answers: Vec<Answer>) -> Result<Vec<Vec<Row>>, DatabaseError> {
+    answers.into_iter().map(|answer| answer.map_err(|error| DatabaseError::of(&error))).collect()
 }
 
-fn first_failure_of_commit(answers: Vec<Answer>) -> Result<Vec<Vec<Row>>, Trouble> {
+fn first_failure_of_commit(answers: Vec<Answer>) -> Result<Vec<Vec<Row>>, DatabaseError> {
     let last = answers.len().saturating_sub(1);
-    let check =
-        |(index, answer): (usize, Answer)| answer.map_err(|error| Trouble::of_commit(&error, index == last));
+    let check = |(index, answer): (usize, Answer)| {
+        answer.map_err(|error| DatabaseError::of_commit(&error, index == last))
+    };
     answers.into_iter().enumerate().map(check).collect()
 }

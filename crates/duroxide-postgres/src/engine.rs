@@ -23,7 +23,7 @@ use duroxide_provider::{
 use crate::{
     OpenError, PostgresOptions, PostgresTables,
     connection::{NodeClock, Query, parameters},
-    fault::{Class, Trouble, fault_of, fault_of_part},
+    database_error::DatabaseError,
     needs::Needs,
     open::{make_tables, open, open_existing},
     session::{News, SessionState},
@@ -60,10 +60,10 @@ pub struct PostgresEngine {
     hears_of_ready: bool,
 }
 
-/// How often to ask the database for changes although a connection listens: a notification may get lost with it.
+/// How often to ask the database for changes although a connection listens: a notification may get lost with it (24.10).
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Whose clock decides leases and timers.
+/// Whose clock decides leases and timers: the database's (24.1), except in tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Clock {
     Database,
@@ -173,7 +173,7 @@ impl PostgresEngine {
     pub(crate) fn make_tables(&mut self) -> Result<(), OpenError> {
         let schema = self.options.schema.clone();
         make_tables(self.tables().connection(), &schema)
-            .map_err(|trouble| OpenError::of_schema(trouble, schema.as_str()))
+            .map_err(|error| OpenError::of_schema(error, schema.as_str()))
     }
 
     /// Connects again if the connection has ended.
@@ -194,19 +194,14 @@ impl PostgresEngine {
         if batch.operations.iter().any(|submitted| matches!(*submitted.op, Op::EndNode { .. })) {
             self.tables().floors().forget_due();
         }
-        let prefetched = self
-            .tables()
-            .prefetch(&Needs::of(batch, now), is_alone)
-            .map_err(|trouble| fault_of(trouble, None))?;
+        let prefetched =
+            self.tables().prefetch(&Needs::of(batch, now), is_alone).map_err(DatabaseError::into_fault)?;
         let listening = self.session.as_ref().filter(|session| session.is_listening());
         let claimers = listening.map(|session| session.claimers()).unwrap_or_default();
         self.rules.share_new_instances(claimers.count > 1);
-        self.rules.begin(prefetched.now).map_err(|failure| {
-            let trouble = self.tables().take_trouble();
-            fault_of(trouble.unwrap_or_else(|| Trouble::new(Class::Refused, failure.message)), None)
-        })?;
+        self.rules.begin(prefetched.now).map_err(Fault::of_transaction)?;
         self.rules.carry_out(batch, prefetched.now).map_err(|fault| match fault {
-            Fault::Broken { part, failure } => fault_of_part(part, failure, self.tables().take_trouble()),
+            Fault::Broken { part, failure } => Fault::of(failure, part, None),
             Fault::LostRace(_) | Fault::Unavailable(_) | Fault::OutcomeUnknown { .. } => fault,
         })
     }
@@ -217,7 +212,7 @@ impl PostgresEngine {
         (news != News::default() || done.is_watched).then_some(news)
     }
 
-    /// A notification of this and of what others were not told of before, if there are others.
+    /// 24.9: a notification of this and of what others were not told of before, if there are others.
     fn notification(&mut self, news: Option<News>) -> Option<Query> {
         let session = self.session.as_ref().filter(|session| session.has_peers())?;
         let news = news.into_iter().chain(self.untold).reduce(News::and)?;
@@ -229,7 +224,7 @@ impl PostgresEngine {
         Some(Query::new(NOTIFY, parameters![self.options.schema.to_string(), payload]))
     }
 
-    /// A transaction that relies on the row cache fails if somebody else has changed what it was not told of. It is tried again
+    /// 24.5: a transaction that relies on the row cache fails if somebody else has changed what it was not told of. It is tried again
     /// with what the database has.
     fn transact_batch(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
         match self.try_batch(batch) {
@@ -259,7 +254,7 @@ impl PostgresEngine {
         let asks = self.clock == Clock::Caller || self.due.is_asked_by(batch);
         let committed = match self.tables().commit_and_look(done.now, asks, notification) {
             Ok(committed) => committed,
-            Err(trouble) => return Err(fault_of(trouble, Some(done))),
+            Err(error) => return Err(Fault::of_commit(error.into_failure(), done)),
         };
         self.rules.committed();
         self.note_told(committed.was_told);

@@ -22,8 +22,8 @@
 
 mod cache;
 mod connection;
+mod database_error;
 mod engine;
-mod fault;
 mod needs;
 mod node_locks;
 mod open;

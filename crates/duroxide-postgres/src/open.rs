@@ -8,7 +8,7 @@ pub use self::error::OpenError;
 use crate::{
     PostgresOptions, SchemaName,
     connection::{Connection, Frame, Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     provider::CONNECTIONS,
     value::Columns,
 };
@@ -44,7 +44,7 @@ enum Found {
 /// Connects, makes the tables if they are missing, and brings an older schema up to date.
 pub(crate) fn open(options: &PostgresOptions) -> Result<Connection, OpenError> {
     let schema = &options.schema;
-    let unusable = |trouble: Trouble| OpenError::of_schema(trouble, schema.as_str());
+    let unusable = |trouble: DatabaseError| OpenError::of_schema(trouble, schema.as_str());
     let (mut connection, mut found) = connect(options)?;
     if matches!(found, Found::Nothing) {
         let made = make_tables(&mut connection, schema);
@@ -103,7 +103,7 @@ fn known_version(connection: &mut Connection, schema: &SchemaName, found: &Found
 }
 
 fn check_server(connection: &mut Connection, schema: &SchemaName) -> Result<(), OpenError> {
-    let read = |connection: &mut Connection| -> Result<(i32, bool), Trouble> {
+    let read = |connection: &mut Connection| -> Result<(i32, bool), DatabaseError> {
         let answers = connection.trip(&[Query::new(SERVER, Vec::new())], Frame::Plain)?;
         match answers.iter().flatten().next() {
             Some(row) => Ok((row.column("version")?, row.column("is_read_only")?)),
@@ -123,7 +123,7 @@ fn check_version(found: i32) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn find_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found, Trouble> {
+fn find_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found, DatabaseError> {
     let query = Query::new(META, parameters![schema.as_str().to_owned()]);
     let answers = connection.trip(&[query], Frame::Plain)?;
     match answers.iter().flatten().next() {
@@ -135,7 +135,7 @@ fn find_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found
 
 /// Makes everything in one transaction, under a lock that nodes which start at the same time wait for. The second one
 /// finds the tables.
-pub(crate) fn make_tables(connection: &mut Connection, schema: &SchemaName) -> Result<(), Trouble> {
+pub(crate) fn make_tables(connection: &mut Connection, schema: &SchemaName) -> Result<(), DatabaseError> {
     let create_schema = if has_schema(connection, schema)? {
         // A role that may create tables in a schema need not be allowed to create schemas.
         String::new()
@@ -148,7 +148,7 @@ pub(crate) fn make_tables(connection: &mut Connection, schema: &SchemaName) -> R
 
 /// Brings an older schema to the current version, all or nothing. Nodes that start at the same time wait for each other;
 /// the second one finds an upgraded schema.
-fn upgrade(connection: &mut Connection, schema: &SchemaName) -> Result<(), Trouble> {
+fn upgrade(connection: &mut Connection, schema: &SchemaName) -> Result<(), DatabaseError> {
     or_roll_back(connection, |connection| {
         // Another process that upgrades the schema may take as long as this one: no time limit would be long enough.
         connection.script_within(&begin_locked(schema), Duration::MAX)?;
@@ -173,8 +173,8 @@ fn migrations_from(version: i64, schema: &SchemaName) -> String {
 
 fn or_roll_back(
     connection: &mut Connection,
-    run: impl FnOnce(&mut Connection) -> Result<(), Trouble>,
-) -> Result<(), Trouble> {
+    run: impl FnOnce(&mut Connection) -> Result<(), DatabaseError>,
+) -> Result<(), DatabaseError> {
     let Err(trouble) = run(connection) else { return Ok(()) };
     connection.script("ROLLBACK")?;
     Err(trouble)
@@ -182,12 +182,12 @@ fn or_roll_back(
 
 const HAS_SCHEMA: &str = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1";
 
-pub(crate) fn has_schema(connection: &mut Connection, schema: &SchemaName) -> Result<bool, Trouble> {
+pub(crate) fn has_schema(connection: &mut Connection, schema: &SchemaName) -> Result<bool, DatabaseError> {
     let query = Query::new(HAS_SCHEMA, parameters![schema.as_str().to_owned()]);
     Ok(connection.trip(&[query], Frame::Plain)?.iter().any(|rows| !rows.is_empty()))
 }
 
-fn version(connection: &mut Connection) -> Result<i64, Trouble> {
+fn version(connection: &mut Connection) -> Result<i64, DatabaseError> {
     let answers = connection.trip(&[Query::new(VERSION, Vec::new())], Frame::Plain)?;
     match answers.iter().flatten().next() {
         Some(row) => row.column("schema_version"),

@@ -21,8 +21,9 @@ pub use self::{
     intake::{Intake, IntakeError},
 };
 use crate::{
-    OpenError, PostgresEngine, PostgresHealth, PostgresOptions, connection::NodeClock, fault::Trouble,
-    node_locks::SessionLocks, open::open_existing, reads::health, session::Session,
+    OpenError, PostgresEngine, PostgresHealth, PostgresOptions, connection::NodeClock,
+    database_error::DatabaseError, node_locks::SessionLocks, open::open_existing, reads::health,
+    session::Session,
 };
 
 /// Reader connections, next to the writer.
@@ -133,6 +134,7 @@ impl PostgresProvider {
                 failures.take().unwrap_or(OpenError::Connect { message: error.message })
             }
         };
+        // 24.8: without it leases decide about the items of a dead process.
         let session = match options.notifications {
             true => Some(Arc::new(start_session(&options, Arc::clone(&clock))?)),
             false => None,
@@ -182,7 +184,7 @@ impl PostgresProvider {
 
 /// Both connections may have the same fault, so the error names the connection.
 fn start_session(options: &PostgresOptions, clock: Arc<NodeClock>) -> Result<Session, OpenError> {
-    let refused = |trouble: Trouble| OpenError::of_connection(trouble.of_session_connection(), CONNECTIONS);
+    let refused = |error: DatabaseError| OpenError::of_connection(error.of_session_connection(), CONNECTIONS);
     Session::start(options.clone(), clock).map_err(refused)
 }
 

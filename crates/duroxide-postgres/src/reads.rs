@@ -17,7 +17,7 @@ pub use self::health::{PostgresHealth, TableHealth};
 use crate::{
     PostgresEngine,
     connection::{Frame, Query},
-    fault::Trouble,
+    database_error::DatabaseError,
 };
 
 impl PostgresEngine {
@@ -27,17 +27,17 @@ impl PostgresEngine {
         // A single statement sees one state by itself.
         let frame = if queries.len() == 1 { Frame::Plain } else { Frame::Read };
         let answers = self.rules.tables_mut().connection().trip(queries, frame);
-        answers.map_err(|trouble| {
+        answers.map_err(|error| {
             if frame == Frame::Read {
                 self.end_failed_read();
             }
-            trouble.into_failure()
+            error.into_failure()
         })
     }
 
     fn end_failed_read(&mut self) {
-        if let Err(trouble) = self.rules.tables_mut().connection().script("ROLLBACK") {
-            tracing::debug!(target: "duroxide::providers::postgres", ?trouble, "a rollback was not answered");
+        if let Err(error) = self.rules.tables_mut().connection().script("ROLLBACK") {
+            tracing::debug!(target: "duroxide::providers::postgres", trouble = ?error, "a rollback was not answered");
         }
     }
 
@@ -50,7 +50,7 @@ impl PostgresEngine {
     fn read_each<T>(
         &mut self,
         query: Query,
-        make: impl Fn(&Row) -> Result<T, Trouble>,
+        make: impl Fn(&Row) -> Result<T, DatabaseError>,
     ) -> Result<Vec<T>, StoreFailure> {
         each(&self.read(query)?, make)
     }
@@ -59,12 +59,12 @@ impl PostgresEngine {
     fn read_first<T>(
         &mut self,
         query: Query,
-        make: impl Fn(&Row) -> Result<T, Trouble>,
+        make: impl Fn(&Row) -> Result<T, DatabaseError>,
     ) -> Result<Option<T>, StoreFailure> {
-        self.read(query)?.first().map(make).transpose().map_err(Trouble::into_failure)
+        self.read(query)?.first().map(make).transpose().map_err(DatabaseError::into_failure)
     }
 }
 
-fn each<T>(rows: &[Row], make: impl Fn(&Row) -> Result<T, Trouble>) -> Result<Vec<T>, StoreFailure> {
-    rows.iter().map(make).collect::<Result<_, Trouble>>().map_err(Trouble::into_failure)
+fn each<T>(rows: &[Row], make: impl Fn(&Row) -> Result<T, DatabaseError>) -> Result<Vec<T>, StoreFailure> {
+    rows.iter().map(make).collect::<Result<_, DatabaseError>>().map_err(DatabaseError::into_failure)
 }

@@ -18,7 +18,7 @@ pub(crate) use self::{
 };
 use crate::{
     connection::{Parameter, Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     value::{Kind, Value, number},
 };
 
@@ -31,7 +31,7 @@ pub(crate) enum Role {
     Fixed,
     /// Written with every change of the row.
     Mutable,
-    /// A number of the transaction that wrote the row last. A row is changed or deleted only if it has the revision in the
+    /// 24.5: a number of the transaction that wrote the row last. A row is changed or deleted only if it has the revision in the
     /// working set.
     Revision,
 }
@@ -79,11 +79,11 @@ pub(crate) trait Record: Sized {
     fn values(&self) -> Vec<Value>;
 
     /// Reads a row by the names of its columns.
-    fn read(row: &Row) -> Result<Self, Trouble>;
+    fn read(row: &Row) -> Result<Self, DatabaseError>;
 }
 
-/// Makes a [`Record`] of a list of columns, each with its role, its type and where its value comes from. A column that
-/// statements compute may follow the name of the table.
+/// Makes a [`Record`] of a list of columns, each with its role, its type and where its value comes from. A record has no
+/// revision, which is an argument of the statements. A column that statements compute may follow the name of the table.
 macro_rules! record {
     ($type:ty, $table:literal, $(computed $computed:ident,)? |$row:ident| { $($role:ident $column:ident: $kind:ident = $value:expr;)* }, $read:expr) => {
         impl $crate::record::Record for $type {
@@ -107,8 +107,8 @@ macro_rules! record {
                 vec![$($crate::value::Value::from($value)),*]
             }
 
-            fn read(row: &tokio_postgres::Row) -> Result<Self, $crate::fault::Trouble> {
-                let read: fn(&tokio_postgres::Row) -> Result<Self, $crate::fault::Trouble> = $read;
+            fn read(row: &tokio_postgres::Row) -> Result<Self, $crate::database_error::DatabaseError> {
+                let read: fn(&tokio_postgres::Row) -> Result<Self, $crate::database_error::DatabaseError> = $read;
                 read(row)
             }
         }
@@ -131,14 +131,17 @@ const TABLES: &[&Table] = &[
 ];
 
 /// Reads all rows.
-pub(crate) fn read_all<R: Record>(rows: &[Row]) -> Result<Vec<R>, Trouble> {
+pub(crate) fn read_all<R: Record>(rows: &[Row]) -> Result<Vec<R>, DatabaseError> {
     rows.iter().map(R::read).collect()
 }
 
 /// One statement that inserts these rows. In a table with revisions, theirs is `revision`.
-pub(crate) fn insert<'a, R: Record + 'a>(records: impl IntoIterator<Item = &'a R>, revision: u64) -> Query {
+pub(crate) fn insert<'a, R: Record + 'a>(
+    records: impl IntoIterator<Item = &'a R>,
+    revision: Option<u64>,
+) -> Query {
     let mut parameters = arrays(R::TABLE, is_given, records.into_iter().map(R::values));
-    parameters.extend(R::TABLE.has_revisions().then(|| Box::new(number(revision)) as Parameter));
+    parameters.extend(R::TABLE.has_revisions().then(|| Box::new(revision.map(number)) as Parameter));
     Query::new(R::INSERT, parameters)
 }
 
@@ -148,15 +151,15 @@ pub(crate) fn update<'a, R: Record + 'a>(records: impl IntoIterator<Item = &'a R
 }
 
 /// Like [`update`], for a table with revisions: writes only rows that still have the given revision, and gives them a new
-/// one.
+/// one. No row has an unknown revision.
 pub(crate) fn update_unchanged<'a, R: Record + 'a>(
-    records: impl IntoIterator<Item = (&'a R, u64)>,
-    revision: u64,
+    records: impl IntoIterator<Item = (&'a R, Option<u64>)>,
+    revision: Option<u64>,
 ) -> Query {
-    let (records, known): (Vec<&R>, Vec<i64>) =
-        records.into_iter().map(|(record, known)| (record, number(known))).unzip();
+    let (records, known): (Vec<&R>, Vec<Option<i64>>) =
+        records.into_iter().map(|(record, known)| (record, known.map(number))).unzip();
     let Query { sql, mut parameters, .. } = update(records);
-    parameters.extend(parameters![known, number(revision)]);
+    parameters.extend(parameters![known, revision.map(number)]);
     Query::new(sql, parameters)
 }
 
@@ -172,16 +175,18 @@ pub(crate) fn delete<R: Record>(keys: impl IntoIterator<Item = Vec<Value>>) -> Q
 }
 
 /// Like [`delete`], for a table with revisions: deletes only rows that still have the given revision.
-pub(crate) fn delete_unchanged<R: Record>(keys: impl IntoIterator<Item = (Vec<Value>, u64)>) -> Query {
-    let (keys, known): (Vec<Vec<Value>>, Vec<i64>) =
-        keys.into_iter().map(|(key, known)| (key, number(known))).unzip();
+pub(crate) fn delete_unchanged<R: Record>(
+    keys: impl IntoIterator<Item = (Vec<Value>, Option<u64>)>,
+) -> Query {
+    let (keys, known): (Vec<Vec<Value>>, Vec<Option<i64>>) =
+        keys.into_iter().map(|(key, known)| (key, known.map(number))).unzip();
     let Query { sql, mut parameters, .. } = delete::<R>(keys);
     parameters.extend(parameters![known]);
     Query::new(sql, parameters)
 }
 
 /// One statement that finds and locks the rows of these keys that still have the given revision.
-pub(crate) fn verify<R: Record>(keys: impl IntoIterator<Item = (Vec<Value>, u64)>) -> Query {
+pub(crate) fn verify<R: Record>(keys: impl IntoIterator<Item = (Vec<Value>, Option<u64>)>) -> Query {
     Query::new(R::VERIFY, delete_unchanged::<R>(keys).parameters)
 }
 

@@ -28,11 +28,7 @@ use duroxide_provider::store::{FailureClass, StoreFailure, TellOfWrite};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 pub(crate) use self::notification::News;
-use crate::{
-    PostgresOptions,
-    connection::NodeClock,
-    fault::{Class, Trouble},
-};
+use crate::{PostgresOptions, connection::NodeClock, database_error::DatabaseError};
 
 /// How long a caller waits for the thread of the session connection.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -102,7 +98,7 @@ impl Session {
     /// address or password would otherwise be retried forever.
     ///
     /// Each check for dead nodes also sets `clock`.
-    pub(crate) fn start(options: PostgresOptions, clock: Arc<NodeClock>) -> Result<Self, Trouble> {
+    pub(crate) fn start(options: PostgresOptions, clock: Arc<NodeClock>) -> Result<Self, DatabaseError> {
         let state = Arc::new(SessionState::new(clock));
         let (commands, received) = unbounded_channel();
         let (opened, answer) = sync_channel(1);
@@ -110,7 +106,7 @@ impl Session {
             let state = Arc::clone(&state);
             move || run(options, state, received, opened)
         });
-        let failed = |error: &dyn fmt::Display| Trouble::new(Class::Unavailable, error.to_string());
+        let failed = |error: &dyn fmt::Display| DatabaseError::unavailable(error.to_string());
         let thread = Some(thread.map_err(|error| failed(&error))?);
         let session = Self { state, commands, thread };
         answer.recv().map_err(|error| failed(&error))??;
@@ -153,7 +149,7 @@ fn run(
     options: PostgresOptions,
     state: Arc<SessionState>,
     commands: UnboundedReceiver<Command>,
-    opened: SyncSender<Result<(), Trouble>>,
+    opened: SyncSender<Result<(), DatabaseError>>,
 ) {
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(serve::serve(options, state, commands, opened)),
@@ -246,7 +242,7 @@ impl SessionState {
 
     fn set_listening(&self, listening: bool) {
         self.listening.store(listening, Ordering::SeqCst);
-        // Notifications sent in between are lost.
+        // 24.10: notifications sent in between are lost.
         self.note_intake();
     }
 

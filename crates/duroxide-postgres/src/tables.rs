@@ -19,10 +19,7 @@ mod working_set;
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use duroxide_core::Timestamp;
-use duroxide_provider::{
-    rules::InstanceRow,
-    store::{Readies, StoreFailure},
-};
+use duroxide_provider::{rules::InstanceRow, store::Readies};
 use tokio_postgres::Row;
 
 pub(crate) use self::{
@@ -40,7 +37,7 @@ use self::{
 };
 use crate::{
     connection::{Connection, Frame, NodeClock, Query, TransactionClock},
-    fault::Trouble,
+    database_error::DatabaseError,
     needs::Needs,
     session::News,
     value::number,
@@ -74,8 +71,6 @@ pub struct PostgresTables {
     lanes: Names<duroxide_provider::rules::Lane>,
     /// Numbers of dead letters that were drawn and not used.
     letter_numbers: std::collections::VecDeque<u64>,
-    /// The last failure, whose class the rules cannot pass on.
-    trouble: Option<Trouble>,
     mailbox_loaded_max: usize,
     habits: Habits,
     floors: Floors,
@@ -129,7 +124,6 @@ impl PostgresTables {
             routes: Names::default(),
             lanes: Names::default(),
             letter_numbers: std::collections::VecDeque::new(),
-            trouble: None,
             mailbox_loaded_max: MAILBOX_LOADED_MAX,
             habits: Habits::default(),
             floors: Floors::default(),
@@ -162,16 +156,6 @@ impl PostgresTables {
         self.row_cache.is_only_writer = true;
     }
 
-    pub(crate) fn take_trouble(&mut self) -> Option<Trouble> {
-        self.trouble.take()
-    }
-
-    /// Remembers the class of a failure, and makes of it what the rules pass on.
-    fn remember(&mut self, trouble: Trouble) -> StoreFailure {
-        self.trouble = Some(trouble.clone());
-        trouble.into_failure()
-    }
-
     // ---- transactions ------------------------------------------------------------------------------------------
 
     fn begin(&mut self) {
@@ -187,7 +171,11 @@ impl PostgresTables {
 
     /// Begins a transaction and finds what a batch needs: in the row cache, or else by one round trip. `is_alone`: no other
     /// node claims work.
-    pub(crate) fn prefetch(&mut self, needs: &Needs<'_>, is_alone: bool) -> Result<Prefetched, Trouble> {
+    pub(crate) fn prefetch(
+        &mut self,
+        needs: &Needs<'_>,
+        is_alone: bool,
+    ) -> Result<Prefetched, DatabaseError> {
         self.forget();
         self.cache_committed();
         self.given_time = needs.now;
@@ -266,8 +254,8 @@ impl PostgresTables {
         self.routes.drop_new();
         self.lanes.drop_new();
         self.forget();
-        if was_sent && let Err(trouble) = self.connection.script("ROLLBACK") {
-            tracing::debug!(target: "duroxide::providers::postgres", ?trouble, "a rollback was not answered");
+        if was_sent && let Err(error) = self.connection.script("ROLLBACK") {
+            tracing::debug!(target: "duroxide::providers::postgres", trouble = ?error, "a rollback was not answered");
         }
     }
 
@@ -295,12 +283,12 @@ impl PostgresTables {
     // ---- round trips -------------------------------------------------------------------------------------------
 
     /// Sends statements inside the transaction, which begins if the database was not told of it.
-    fn send(&mut self, queries: &[Query]) -> Result<Vec<Vec<Row>>, Trouble> {
+    fn send(&mut self, queries: &[Query]) -> Result<Vec<Vec<Row>>, DatabaseError> {
         self.send_with_ahead(queries, 0)
     }
 
     /// The same, with the first statements ahead of the transaction that begins.
-    fn send_with_ahead(&mut self, queries: &[Query], ahead: usize) -> Result<Vec<Vec<Row>>, Trouble> {
+    fn send_with_ahead(&mut self, queries: &[Query], ahead: usize) -> Result<Vec<Vec<Row>>, DatabaseError> {
         let frame = if self.phase == Phase::Unsent { Frame::Begin } else { Frame::Plain };
         if frame == Frame::Begin {
             self.phase = Phase::Sent;
@@ -309,12 +297,12 @@ impl PostgresTables {
     }
 
     /// Sends what was written and asks a question, in one round trip.
-    fn ask(&mut self, query: Query) -> Result<Vec<Row>, Trouble> {
+    fn ask(&mut self, query: Query) -> Result<Vec<Row>, DatabaseError> {
         self.ask_all(vec![query]).map(|answers| answers.into_iter().flatten().collect())
     }
 
     /// Sends what was written and asks questions, in one round trip.
-    fn ask_all(&mut self, questions: Vec<Query>) -> Result<Vec<Vec<Row>>, Trouble> {
+    fn ask_all(&mut self, questions: Vec<Query>) -> Result<Vec<Vec<Row>>, DatabaseError> {
         let mut queries = self.unsent(0)?;
         let writes = queries.len();
         queries.extend(questions);
@@ -324,7 +312,7 @@ impl PostgresTables {
     }
 
     /// Sends what was written and a statement that returns nothing.
-    fn execute(&mut self, query: Query) -> Result<(), Trouble> {
+    fn execute(&mut self, query: Query) -> Result<(), DatabaseError> {
         self.ask(query).map(|_| ())
     }
 
@@ -336,14 +324,12 @@ impl PostgresTables {
         self.node_clock.learn(asked_at, time);
     }
 
-    fn next_number(&mut self) -> Result<u64, Trouble> {
+    fn next_number(&mut self) -> Result<u64, DatabaseError> {
         if let Some(number) = self.set.numbers.next() {
             return Ok(number);
         }
         self.load(vec![Request::numbers(1)])?;
-        self.set.numbers.next().ok_or_else(|| {
-            Trouble::new(crate::fault::Class::Refused, "the sequence of numbers gave none".to_owned())
-        })
+        self.set.numbers.next().ok_or_else(|| DatabaseError::refused("the sequence of numbers gave none"))
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use duroxide_core::Timestamp;
 use tokio_postgres::{Row, types::FromSqlOwned};
 
-use crate::fault::Trouble;
+use crate::database_error::DatabaseError;
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,24 +76,24 @@ pub(crate) fn limit(value: usize) -> i64 {
 
 /// Reads columns by name.
 pub(crate) trait Columns {
-    fn column<T: FromSqlOwned>(&self, name: &str) -> Result<T, Trouble>;
+    fn column<T: FromSqlOwned>(&self, name: &str) -> Result<T, DatabaseError>;
 
-    fn number(&self, name: &str) -> Result<u64, Trouble> {
+    fn number(&self, name: &str) -> Result<u64, DatabaseError> {
         self.column(name).map(unsigned)
     }
 
-    fn time(&self, name: &str) -> Result<Timestamp, Trouble> {
+    fn time(&self, name: &str) -> Result<Timestamp, DatabaseError> {
         self.column(name).map(time)
     }
 
-    fn count(&self, name: &str) -> Result<u32, Trouble> {
+    fn count(&self, name: &str) -> Result<u32, DatabaseError> {
         self.column(name).map(count)
     }
 }
 
 impl Columns for Row {
-    fn column<T: FromSqlOwned>(&self, name: &str) -> Result<T, Trouble> {
-        self.try_get(name).map_err(|error| Trouble::of(&error))
+    fn column<T: FromSqlOwned>(&self, name: &str) -> Result<T, DatabaseError> {
+        self.try_get(name).map_err(|error| DatabaseError::of(&error))
     }
 }
 

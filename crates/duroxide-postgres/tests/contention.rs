@@ -84,7 +84,7 @@ fn work(options: &PostgresOptions, number: usize, total: &Total) {
     total.transact(&mut node, &batch);
 }
 
-/// Locks are taken in one order, so no deadlock occurs.
+/// 24.2: locks are taken in one order, so no deadlock occurs.
 #[test]
 fn renewals_fetches_commits_and_acks_of_many_nodes_do_not_deadlock() {
     let Some(server) = postgres_server::server() else { return };
@@ -109,7 +109,7 @@ fn renewals_fetches_commits_and_acks_of_many_nodes_do_not_deadlock() {
     }
 }
 
-/// Batches that send to the same instances, each in another order.
+/// 24.2: batches that send to the same instances, each in another order.
 #[test]
 fn messages_to_the_same_instances_in_any_order_do_not_deadlock() {
     let Some(server) = postgres_server::server() else { return };
@@ -204,7 +204,7 @@ async fn wait_for_locked(admin: &Admin, lock: &str) {
     }
 }
 
-/// A provider's transaction that the database ends because of deadlocks is repeated: its caller does not notice, and nothing is
+/// 24.4: a provider's transaction that the database ends because of deadlocks is repeated: its caller does not notice, and nothing is
 /// doubled. The operator's deadlock_timeout is longer than that of the provider's connection, so the provider always loses.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_that_ends_by_deadlocks_is_repeated() {

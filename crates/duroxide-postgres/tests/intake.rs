@@ -102,6 +102,7 @@ fn data(message: &WorkItem) -> &str {
     }
 }
 
+/// 24.14
 #[test]
 fn an_order_and_its_workflow_commit_together_or_not_at_all() {
     let Some(server) = postgres_server::server() else { return };
@@ -187,6 +188,7 @@ fn a_caller_needs_no_more_than_to_insert() {
     caller.run("RESET ROLE; DROP OWNED BY {s}_shop; DROP ROLE {s}_shop");
 }
 
+/// 24.15
 #[test]
 fn an_invalid_row_or_one_whose_transaction_fails_does_not_block_the_next() {
     let Some(server) = postgres_server::server() else { return };
@@ -219,7 +221,7 @@ fn an_invalid_row_or_one_whose_transaction_fails_does_not_block_the_next() {
     assert!(letters[1].reason.contains("this row cannot be stored"), "{letters:?}");
 }
 
-/// One node takes rows over at a time. The others do not wait for it, even if it is suspended, and poll again soon.
+/// 24.14: one node takes rows over at a time. The others do not wait for it, even if it is suspended, and poll again soon.
 #[test]
 fn a_node_does_not_wait_for_another_one_that_takes_rows_over() {
     let Some(server) = postgres_server::server() else { return };
@@ -242,7 +244,7 @@ fn a_node_does_not_wait_for_another_one_that_takes_rows_over() {
     assert_eq!(node.claim(10).0.into_iter().map(|claim| claim.instance).collect::<Vec<_>>(), ["order-1"]);
 }
 
-/// I15: nodes that take over at the same time keep the order of each caller, and take every row once.
+/// 24.14, I15: nodes that take over at the same time keep the order of each caller, and take every row once.
 #[test]
 fn nodes_that_take_over_at_once_keep_the_order() {
     const CALLERS: usize = 3;
@@ -324,7 +326,7 @@ fn many_rows_are_taken_over_in_bounded_transactions() {
     assert_eq!(caller.count("intake"), 0);
 }
 
-/// A waiting fetch is notified of the commit. Without the notification it would wait for the poll after 30 seconds.
+/// 24.14: a waiting fetch is notified of the commit. Without the notification it would wait for the poll after 30 seconds.
 #[tokio::test]
 async fn a_waiting_fetch_notices_the_commit() {
     let Some(server) = postgres_server::server() else { return };

@@ -62,7 +62,7 @@ fn renew_turn(claim: &OrchestrationClaim) -> Op {
     Op::RenewInstance { token: claim.lock_token.clone(), extend_for: LEASE }
 }
 
-/// A fetch that had to wait, here for a row that another transaction has locked, does not begin its leases before it has
+/// 24.1: a fetch that had to wait, here for a row that another transaction has locked, does not begin its leases before it has
 /// waited: they could be over when the fetch returns.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fetch_hands_out_no_lease_that_began_before_it_waited() {
@@ -220,7 +220,7 @@ fn a_node_that_is_frozen_in_a_transaction_does_not_block_others() {
     assert_eq!(messages.len(), 2, "{messages:?}");
 }
 
-/// The database's clock decides: a node whose own clock is wrong by an hour neither takes leases of other nodes nor fires
+/// 24.1: the database's clock decides: a node whose own clock is wrong by an hour neither takes leases of other nodes nor fires
 /// timers too early, and its leases and delays have the usual length.
 #[test]
 fn a_clock_that_is_wrong_by_an_hour_changes_nothing() {
@@ -292,7 +292,7 @@ fn do_everything(node: &mut Node) {
     node.run(vec![send(items::raise(&works.instance, "go")), send(items::raise("unknown", "go"))]);
 }
 
-/// All stored times are of the database's clock, whichever node stores them.
+/// 24.1: all stored times are of the database's clock, whichever node stores them.
 #[test]
 fn no_stored_time_is_that_of_a_client() {
     let Some(server) = postgres_server::server() else { return };

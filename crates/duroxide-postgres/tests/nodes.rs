@@ -34,6 +34,7 @@ fn ten_nodes_open_a_schema_at_once() {
     });
 }
 
+/// 24.2
 #[test]
 fn a_claim_skips_instances_that_another_node_is_claiming() {
     let Some((mut one, mut other)) = two_nodes() else { return };
@@ -65,6 +66,7 @@ fn instances_without_a_handler_on_a_node_stay_free_for_others() {
     one.engine.steps().rollback();
 }
 
+/// 24.4: the start of the other node is found by the second try.
 #[test]
 fn two_nodes_that_start_one_instance_make_one() {
     let Some((mut one, mut other)) = two_nodes() else { return };
@@ -73,13 +75,13 @@ fn two_nodes_that_start_one_instance_make_one() {
     assert!(matches!(one.engine.steps().apply(&start("a"), one.at).unwrap(), Answer::Begun));
     other.run(vec![start("a")]);
     let failure = one.engine.steps().commit().unwrap_err();
-    assert_eq!(failure.class, FailureClass::Retryable, "{failure}");
+    assert_eq!(failure.class, FailureClass::LostRace, "{failure}");
     one.engine.steps().rollback();
     let (done, _) = one.run(vec![start("a")]);
     assert!(matches!(done.answers[0], Ok(Answer::Found(_))));
 }
 
-/// A message that is sent while a turn runs must not get a number that the turn's lock covers: the commit would delete it
+/// 24.3: a message that is sent while a turn runs must not get a number that the turn's lock covers: the commit would delete it
 /// unseen.
 #[test]
 fn a_number_that_was_drawn_before_its_mailbox_was_locked_is_not_used() {
@@ -101,6 +103,26 @@ fn a_number_that_was_drawn_before_its_mailbox_was_locked_is_not_used() {
         ..scenario::batch_fetch(1)
     });
     assert_eq!(next[0].messages, [items::raise("a", "late")]);
+}
+
+/// 24.5: a node commits a turn on rows that it remembers. An event that another node has stored since is not lost.
+#[test]
+fn a_commit_on_remembered_rows_notices_that_another_node_has_changed_them() {
+    let Some((mut one, mut other)) = two_nodes() else { return };
+    one.run(vec![start("a"), start("b")]);
+    // The first claims and commits prepare their statements.
+    for (id, is_changed) in [("a", false), ("b", true)] {
+        let claimed = one.claim_with(InstanceFetch { only: Some(id.to_owned()), ..scenario::batch_fetch(1) });
+        if is_changed {
+            other.raise(id);
+        }
+        let mut batch = one.batch(vec![commit(&claimed[0], Turn::first(id))], 0, 0);
+        batch.promote = false;
+        one.transact(&batch);
+    }
+    let claimed = other.claim(2).0;
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(claimed[0].messages, [items::raise("b", "go")]);
 }
 
 /// D10: the process that ends the node need not know how long its leases are. The instance waits for a timer that is due

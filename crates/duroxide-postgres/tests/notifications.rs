@@ -56,7 +56,7 @@ async fn start(store: &PostgresProvider, prefix: &str, count: usize) {
     join_all(starts).await.into_iter().for_each(Result::unwrap);
 }
 
-/// One notification covers all ready items that a transaction leaves, and a node that is alone sends none.
+/// 24.9: one notification covers all ready items that a transaction leaves, and a node that is alone sends none.
 #[tokio::test]
 async fn a_transaction_notifies_once_and_only_if_another_node_may_wait() {
     let Some(server) = Server::own() else { return };
@@ -87,7 +87,7 @@ async fn a_transaction_notifies_once_and_only_if_another_node_may_wait() {
     assert!((1..=writes).contains(&notifications), "{notifications} of {writes} transactions");
 }
 
-/// A claim locks one row more than it takes. To tell all others of it would make them all look for one row, with every claim.
+/// 24.11: a claim locks one row more than it takes. To tell all others of it would make them all look for one row, with every claim.
 #[tokio::test]
 async fn what_a_claim_leaves_is_left_to_one_process() {
     let Some(server) = Server::own() else { return };
@@ -168,7 +168,7 @@ fn stories(log: &Log<'_>, schema: &str) -> BTreeMap<String, String> {
     stories
 }
 
-/// Turns, acks and events that wake an instance by a statement of their own: no transaction notifies twice.
+/// 24.9: turns, acks and events that wake an instance by a statement of their own: no transaction notifies twice.
 #[tokio::test]
 async fn no_transaction_notifies_twice() {
     const INSTANCES: usize = 30;
@@ -215,7 +215,7 @@ fn named(options: &PostgresOptions, name: &str) -> PostgresOptions {
     options
 }
 
-/// A store that has lost its session connection listens again, and is notified of later commits.
+/// 24.10: a store that has lost its session connection listens again, and is notified of later commits.
 #[tokio::test]
 async fn a_waiting_fetch_is_notified_again_after_its_session_was_lost() {
     let Some(server) = postgres_server::server() else { return };
@@ -244,7 +244,7 @@ async fn listens_again(server: &Server, name: &str) {
     }
 }
 
-/// Where no connection can be kept, a store asks for changes.
+/// 24.10: where no connection can be kept, a store asks for changes.
 #[tokio::test]
 async fn without_notifications_a_waiting_fetch_asks_for_work() {
     let Some(server) = postgres_server::server() else { return };
@@ -263,7 +263,7 @@ async fn without_notifications_a_waiting_fetch_asks_for_work() {
     assert_eq!(connections.unwrap().len(), 3, "one that writes and two that read");
 }
 
-/// A lost notification delays work, and loses none: a store that listens also polls, every half minute.
+/// 24.10: a lost notification delays work, and loses none: a store that listens also polls, every half minute.
 #[tokio::test]
 async fn work_without_a_notification_is_found_by_polling() {
     let Some(server) = postgres_server::server() else { return };
@@ -276,7 +276,7 @@ async fn work_without_a_notification_is_found_by_polling() {
     assert_eq!(claims.len(), 1);
 }
 
-/// A process that stores many starts leaves a share of them to the others. It claims the rest itself a moment later: the
+/// 24.11: a process that stores many starts leaves a share of them to the others. It claims the rest itself a moment later: the
 /// others may lack the handler, or have no free slot.
 #[tokio::test]
 async fn new_instances_are_left_to_another_process_and_claimed_if_it_does_not() {
@@ -313,7 +313,7 @@ async fn new_instances_are_left_to_another_process_and_claimed_if_it_does_not() 
     assert_eq!(all.await.unwrap().0, STARTS);
 }
 
-/// D10: a process that is alone checks for dead nodes seldom. From the moment another one comes it checks as often as both
+/// 24.6, D10: a process that is alone checks for dead nodes seldom. From the moment another one comes it checks as often as both
 /// have to, so that it would notice the death of the other within two seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_was_alone_checks_often_once_another_one_has_come() {

@@ -77,9 +77,9 @@ pub use self::{
     management::WorkRows,
     row::{
         BatchBound, CONTINUED_AS_NEW, DeadLetterRow, ExecutionAge, ExecutionRow, Extent, InstanceLock,
-        InstanceRow, Lane, LaneId, Lease, Loaded, Origin, QueuedActivity, QueuedMessage, RUNNING, Readiness,
-        Removal, Route, RouteId, SessionRow, VisibleMessages, is_end_of_execution, is_end_of_instance,
-        is_start, still_hidden,
+        InstanceRow, Lane, LaneId, Lease, Loaded, NOT_HIDDEN, Origin, QueuedActivity, QueuedMessage, RUNNING,
+        Readiness, Removal, Route, RouteId, SessionRow, VISIBLE_AT_ONCE, VisibleMessages,
+        is_end_of_execution, is_end_of_instance, is_start, still_hidden,
     },
     tables::{
         ActivityItem, ActivityTable, DeadLetterTable, DueInstance, HistoryTable, InstanceChange,
@@ -175,7 +175,7 @@ impl<T> Rules<T> {
         self.now
     }
 
-    /// Turns run early here. If the first attempt of an activity was lost, a turn may have run with its result and killed the
+    /// Turns run early here (24.13). If the first attempt of an activity was lost, a turn may have run with its result and killed the
     /// process, so the result of a later attempt has an attempt when it is sent.
     pub fn count_early_turns(&mut self) {
         self.early_turns = true;
@@ -187,7 +187,7 @@ impl<T> Rules<T> {
         self.shares_new_instances = shares;
     }
 
-    /// The instances that the transaction has begun and leaves to other processes, lowest number first.
+    /// The instances that the transaction has begun and leaves to other processes (24.11), lowest number first.
     pub fn left_to_others(&self) -> impl Iterator<Item = u64> + '_ {
         // Less than half: this process also serves the callers that start them.
         let own = if self.shares_new_instances { self.begun.len().div_ceil(3) } else { self.begun.len() };

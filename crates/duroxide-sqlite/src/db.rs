@@ -8,7 +8,7 @@ use std::{
 };
 
 use duroxide_core::Timestamp;
-use duroxide_provider::{VersionTriple, store::StoreFailure};
+use duroxide_provider::{NodeId, VersionTriple, rules::Lease, store::StoreFailure};
 use rusqlite::{
     Connection, Params, Row, RowIndex, Statement, StatementStatus,
     types::{FromSql, ValueRef},
@@ -278,6 +278,22 @@ pub(crate) fn lossy_text_or_null(row: &Row<'_>, column: impl RowIndex) -> rusqli
         ValueRef::Real(number) => Some(number.to_string()),
         ValueRef::Null => None,
     })
+}
+
+/// A lease out of its columns: token, end, length and node. A damaged row that has a token and no times has a lease that
+/// ended long ago, so that its item can be claimed again.
+pub(crate) fn lease(
+    row: &Row<'_>,
+    [token, until, length, node]: [usize; 4],
+) -> rusqlite::Result<Option<Lease>> {
+    let Some(token) = row.get(token)? else { return Ok(None) };
+    let (until, length): (Option<i64>, Option<i64>) = (row.get(until)?, row.get(length)?);
+    Ok(Some(Lease {
+        token,
+        until: until.map_or(Timestamp::ZERO, time),
+        length: length.map_or(Duration::ZERO, |length| Duration::from_micros(unsigned(length))),
+        node: row.get::<_, Option<i64>>(node)?.map(|node| NodeId(unsigned(node))),
+    }))
 }
 
 /// The columns of a pinned version.

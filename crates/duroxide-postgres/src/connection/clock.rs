@@ -1,4 +1,4 @@
-//! The database's clock, as nodes know it.
+//! The database's clock, as nodes know it (24.1).
 //!
 //! An answer tells what the database's clock showed after the question was sent and before the answer came. Where a moment
 //! too early does harm, the moment of sending counts, and where a moment too late does, that of receiving.
@@ -89,7 +89,7 @@ mod tests {
         clock.now().saturating_since(now)
     }
 
-    /// I14: a timer that is set by this clock is due `delay` later by the database's, or a moment after that.
+    /// 24.1, I14: a timer that is set by this clock is due `delay` later by the database's, or a moment after that.
     #[test]
     fn nodes_take_the_time_of_the_quickest_answer_and_are_never_behind() {
         let (clock, now) = (NodeClock::default(), SystemClock.now().saturating_sub(HOUR));
@@ -111,6 +111,7 @@ mod tests {
         }
     }
 
+    /// 24.1
     #[test]
     fn a_transaction_is_not_later_than_the_database_says_and_asks_after_a_second() {
         let (mut clock, now) = (TransactionClock::default(), SystemClock.now());

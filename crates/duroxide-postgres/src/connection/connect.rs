@@ -10,11 +10,7 @@ use tokio::{
 use tokio_postgres::{AsyncMessage, Client, Config, Connection};
 
 use super::hosts::each_host;
-use crate::{
-    PostgresOptions,
-    fault::{Class, Trouble},
-    options::CONNECT_TIMEOUT,
-};
+use crate::{PostgresOptions, database_error::DatabaseError, options::CONNECT_TIMEOUT};
 
 /// Where notifications go, by their payloads.
 pub(super) type Notified = Option<UnboundedSender<String>>;
@@ -28,18 +24,18 @@ pub(crate) async fn connect(
     options: &PostgresOptions,
     config: &Config,
     notified: Notified,
-) -> Result<Client, Trouble> {
+) -> Result<Client, DatabaseError> {
     if options.tls.is_missing_for(config) {
-        return Err(Trouble::of_tls("sslmode=require, and there is no TLS".to_owned()));
+        return Err(DatabaseError::of_tls("sslmode=require, and there is no TLS".to_owned()));
     }
     let limit = connect_timeout(config);
-    let silent = || Trouble::new(Class::Unavailable, format!("no answer within {limit:?}"));
+    let silent = || DatabaseError::unavailable(format!("no answer within {limit:?}"));
     let config = timeout(limit, with_password(options, config)).await.map_err(|_| silent())??;
     let mut last = Err(silent());
     for host in each_host(&config, duroxide_store::random_nonce()) {
         let attempt = options.tls.connect(&host, notified.clone());
         last = match timeout(limit, attempt).await {
-            Ok(answer) => answer.map_err(|error| Trouble::of(&error)),
+            Ok(answer) => answer.map_err(|error| DatabaseError::of(&error)),
             Err(_) => Err(silent()),
         };
         if last.is_ok() {
@@ -57,9 +53,9 @@ pub(crate) fn connect_timeout(config: &Config) -> Duration {
 async fn with_password<'a>(
     options: &PostgresOptions,
     config: &'a Config,
-) -> Result<Cow<'a, Config>, Trouble> {
+) -> Result<Cow<'a, Config>, DatabaseError> {
     let Some(source) = &options.password else { return Ok(Cow::Borrowed(config)) };
-    let failed = |error| Trouble::new(Class::Unavailable, format!("there is no password: {error}"));
+    let failed = |error| DatabaseError::unavailable(format!("there is no password: {error}"));
     let password = source.ask().await.map_err(failed)?;
     let mut config = config.clone();
     config.password(password);

@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use tokio::{runtime::Runtime, time::timeout};
 
-use crate::fault::{Class, Trouble};
+use crate::database_error::DatabaseError;
 
 /// The time limit of a connection's round trips. A server, or a network, that takes requests and answers none is found by
 /// nothing else: the operating systems on both sides go on to confirm what they receive.
@@ -33,7 +33,7 @@ impl Patience {
     }
 
     /// Refuses a request on a connection that was given up.
-    pub(super) fn check(&self) -> Result<(), Trouble> {
+    pub(super) fn check(&self) -> Result<(), DatabaseError> {
         if self.is_exhausted { Err(silent(self.limit)) } else { Ok(()) }
     }
 
@@ -43,7 +43,7 @@ impl Patience {
         runtime: &Runtime,
         limit: Duration,
         answer: impl Future<Output = T>,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, DatabaseError> {
         self.check()?;
         // The timer belongs to the runtime.
         let waited = runtime.block_on(async { timeout(limit, answer).await });
@@ -55,6 +55,6 @@ impl Patience {
     }
 }
 
-fn silent(limit: Duration) -> Trouble {
-    Trouble::new(Class::Unavailable, format!("no answer within {limit:?}"))
+fn silent(limit: Duration) -> DatabaseError {
+    DatabaseError::unavailable(format!("no answer within {limit:?}"))
 }

@@ -4,17 +4,12 @@ use std::{borrow::Cow, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
-    Batch, BatchPart, Done, FailureClass, Fault, IntakeRow, Op, StoreFailure, Submitted, TakenOver,
-    TransactionSteps, caught, take_over,
+    Batch, Done, FailureClass, Fault, IntakeRow, Op, StoreFailure, Submitted, TakenOver, TransactionSteps,
+    caught, take_over,
 };
 
 use super::{Clock, PostgresEngine};
-use crate::{
-    fault::{fault_of, fault_of_part},
-    needs::Needs,
-    session::News,
-    tables::Waiting,
-};
+use crate::{database_error::DatabaseError, needs::Needs, session::News, tables::Waiting};
 
 impl PostgresEngine {
     /// Carries out a batch behind what is in the intake.
@@ -45,7 +40,7 @@ impl PostgresEngine {
         max: usize,
         refusal: Option<String>,
     ) -> Result<TakenOver, Fault> {
-        let waiting = self.tables().begin_intake(max).map_err(|trouble| fault_of(trouble, None))?;
+        let waiting = self.tables().begin_intake(max).map_err(DatabaseError::into_fault)?;
         if waiting.rows.is_empty() {
             self.rules.rollback();
             return Ok(TakenOver { more: !waiting.is_locked, ..TakenOver::default() });
@@ -54,7 +49,7 @@ impl PostgresEngine {
         let named = Batch { now, operations, ..Batch::default() };
         let now = (self.clock == Clock::Caller).then_some(now);
         let prefetched = self.tables().prefetch_for_intake(&Needs::of(&named, now));
-        let Some(prefetched) = prefetched.map_err(|trouble| fault_of(trouble, None))? else {
+        let Some(prefetched) = prefetched.map_err(DatabaseError::into_fault)? else {
             return self.take_rows_in_transaction(named.now, max, refusal);
         };
         let now = prefetched.now;
@@ -65,9 +60,7 @@ impl PostgresEngine {
                 (rows, _) => self.rules.take_in(rows),
             }
         });
-        let dead_letters = carried_out.map_err(|failure| {
-            fault_of_part(BatchPart::SomeOperation, failure, self.tables().take_trouble())
-        })?;
+        let dead_letters = carried_out.map_err(Fault::of_transaction)?;
         let taken = TakenOver { rows: waiting.rows.len(), more: waiting.leaves_some(max), dead_letters };
         self.commit_intake(waiting, now)?;
         Ok(taken)
@@ -77,7 +70,7 @@ impl PostgresEngine {
         let news = self.tables().leaves_ready();
         let notification = self.notification((news != News::default()).then_some(news));
         let committed = self.tables().commit_intake(waiting.numbers, notification);
-        let was_told = committed.map_err(|trouble| fault_of(trouble, Some(Done::at(now))))?;
+        let was_told = committed.map_err(|error| Fault::of_commit(error.into_failure(), Done::at(now)))?;
         self.rules.committed();
         self.note_told(was_told);
         Ok(())

@@ -11,7 +11,7 @@ use duroxide_provider::store::{
 };
 
 use super::{Clock, PostgresEngine};
-use crate::{connection::Frame, fault::fault_of, session::News, tables::Woken};
+use crate::{connection::Frame, session::News, tables::Woken};
 
 /// After a message whose instance did not wait, so many go the general way: each try costs a round trip.
 const SKIPPED: u32 = 16;
@@ -44,7 +44,7 @@ impl PostgresEngine {
         let began = Instant::now();
         let now = (self.clock == Clock::Caller).then_some(batch.now);
         let woken = self.tables().wake_waiting(message, now);
-        let woken = woken.map_err(|trouble| self.rules.roll_back_after(fault_of(trouble, None)))?;
+        let woken = woken.map_err(|error| self.rules.roll_back_after(error.into_fault()))?;
         self.lone_messages.note(woken.is_some());
         let Some(woken) = woken else { return Ok(None) };
         self.tell_of_woken(woken);

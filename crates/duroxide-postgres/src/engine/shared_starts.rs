@@ -1,4 +1,4 @@
-//! [`SharedStarts`]: when to look for new instances that were left to be claimed.
+//! [`SharedStarts`]: when to look for new instances that were left to be claimed (24.11).
 //!
 //! A process that stores starts leaves most of them to other processes, and names the one that is to claim them. Without a
 //! name all others would look for the same rows. Each look costs a transaction a second round trip and several statements, so
@@ -59,6 +59,7 @@ mod tests {
         News { left_here_from: Some(from), ..News::default() }
     }
 
+    /// 24.11
     #[test]
     fn what_is_left_to_this_process_is_looked_for_at_once_and_then_after_a_pause() {
         let (mut starts, now) = (SharedStarts::default(), Instant::now());
@@ -72,6 +73,7 @@ mod tests {
         assert_eq!(starts.take_due(now + 2 * PAUSE), None, "it is looked for once");
     }
 
+    /// 24.11
     #[test]
     fn what_is_left_to_others_is_looked_for_later() {
         let (mut starts, now) = (SharedStarts::default(), Instant::now());

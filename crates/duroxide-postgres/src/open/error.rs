@@ -2,7 +2,7 @@
 
 use tokio_postgres::error::SqlState;
 
-use crate::fault::Trouble;
+use crate::database_error::DatabaseError;
 
 /// Why a store cannot be opened. Nothing was written, except that another process may have made the schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -139,7 +139,7 @@ pub enum OpenError {
 
 impl OpenError {
     /// Why no connection was made.
-    pub(crate) fn of_connection(trouble: Trouble, needed: usize) -> Self {
+    pub(crate) fn of_connection(trouble: DatabaseError, needed: usize) -> Self {
         let refused = [
             SqlState::INVALID_PASSWORD,
             SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
@@ -166,7 +166,7 @@ impl OpenError {
     }
 
     /// Why the schema cannot be used.
-    pub(crate) fn of_schema(trouble: Trouble, schema: &str) -> Self {
+    pub(crate) fn of_schema(trouble: DatabaseError, schema: &str) -> Self {
         let schema = schema.to_owned();
         if trouble.has_code(&SqlState::READ_ONLY_SQL_TRANSACTION) {
             return Self::ReadOnly;

@@ -15,7 +15,7 @@ use duroxide_provider::{
 use crate::{
     OpenError, PostgresEngine, PostgresOptions, SchemaName,
     connection::{Connection, Frame, Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     open::has_schema,
     value::Columns,
 };
@@ -97,9 +97,9 @@ impl From<StoreFailure> for CopyError {
     }
 }
 
-impl From<Trouble> for CopyError {
-    fn from(trouble: Trouble) -> Self {
-        trouble.into_failure().into()
+impl From<DatabaseError> for CopyError {
+    fn from(error: DatabaseError) -> Self {
+        error.into_failure().into()
     }
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn copy(
 }
 
 fn refuse_schema(options: &PostgresOptions) -> Result<(), CopyError> {
-    let failed = |trouble| OpenError::of_connection(trouble, 1);
+    let failed = |error| OpenError::of_connection(error, 1);
     let mut connection = Connection::open(options).map_err(failed)?;
     if has_schema(&mut connection, &options.schema)? {
         return Err(CopyError::SchemaExists { schema: options.schema.to_string() });
@@ -230,7 +230,7 @@ impl Target {
         Ok(self.engine.tables().connection().script(&script)?)
     }
 
-    fn ask(&mut self, query: Query) -> Result<Vec<tokio_postgres::Row>, Trouble> {
+    fn ask(&mut self, query: Query) -> Result<Vec<tokio_postgres::Row>, DatabaseError> {
         let answers = self.engine.tables().connection().trip(&[query], Frame::Plain)?;
         Ok(answers.into_iter().flatten().collect())
     }

@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 use crate::{
     PostgresOptions, SchemaName,
     connection::connect,
-    fault::Trouble,
+    database_error::DatabaseError,
     value::{Columns, unsigned},
 };
 
@@ -108,13 +108,14 @@ pub(crate) async fn read(options: &PostgresOptions) -> Result<PostgresHealth, Pr
         .map_err(|trouble| failed(trouble.into_failure().message))
 }
 
-async fn ask(options: &PostgresOptions) -> Result<PostgresHealth, Trouble> {
+async fn ask(options: &PostgresOptions) -> Result<PostgresHealth, DatabaseError> {
     let client = connect(options, &options.config, None).await?;
     let schema = options.schema.as_str();
-    let tables = client.query(TABLES, &[&schema]).await.map_err(|error| Trouble::of(&error))?;
-    let row = client.query_one(&ages(&options.schema), &[]).await.map_err(|error| Trouble::of(&error))?;
+    let tables = client.query(TABLES, &[&schema]).await.map_err(|error| DatabaseError::of(&error))?;
+    let row =
+        client.query_one(&ages(&options.schema), &[]).await.map_err(|error| DatabaseError::of(&error))?;
     Ok(PostgresHealth {
-        tables: tables.iter().map(table).collect::<Result<_, Trouble>>()?,
+        tables: tables.iter().map(table).collect::<Result<_, DatabaseError>>()?,
         oldest_ready_instance: age(&row, "ready_instance")?,
         oldest_ready_activity: since_scheduled(&row)?,
         // Items that are due later are not overdue.
@@ -126,7 +127,7 @@ async fn ask(options: &PostgresOptions) -> Result<PostgresHealth, Trouble> {
     })
 }
 
-fn table(row: &Row) -> Result<TableHealth, Trouble> {
+fn table(row: &Row) -> Result<TableHealth, DatabaseError> {
     let count = |name| row.column(name).map(unsigned);
     Ok(TableHealth {
         name: row.column("name")?,
@@ -141,14 +142,14 @@ fn table(row: &Row) -> Result<TableHealth, Trouble> {
 }
 
 /// How long ago the earliest of the first activities was scheduled.
-fn since_scheduled(row: &Row) -> Result<Option<Duration>, Trouble> {
+fn since_scheduled(row: &Row) -> Result<Option<Duration>, DatabaseError> {
     let (now, events) = (row.time("now")?, row.column::<Vec<String>>("scheduled")?);
     let earliest = events.iter().filter_map(|event| recorded_at_ms(event)).min();
     Ok(earliest.map(|at| now.saturating_since(Timestamp::from_millis(at))))
 }
 
 /// An age; a clock that was set back makes none negative.
-fn age(row: &Row, name: &str) -> Result<Option<Duration>, Trouble> {
+fn age(row: &Row, name: &str) -> Result<Option<Duration>, DatabaseError> {
     let micros: Option<i64> = row.column(name)?;
     Ok(micros.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or_default())))
 }

@@ -13,7 +13,7 @@ use super::each;
 use crate::{
     PostgresEngine,
     connection::{Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     value::{Columns, number, time},
 };
 
@@ -115,12 +115,12 @@ fn history_query(instance: &str, execution_id: Option<u64>) -> Query {
     Query::new(HISTORY, parameters![instance.to_owned(), execution_id.map(number)])
 }
 
-fn read_event(row: &Row) -> Result<EventRow, Trouble> {
+fn read_event(row: &Row) -> Result<EventRow, DatabaseError> {
     Ok(EventRow { event_id: row.number("event_id")?, data: row.column("data")? })
 }
 
 /// Adds an event, or a key-value that earlier executions left, to its execution.
-fn add_row(row: &Row, executions: &mut [StoredExecution]) -> Result<(), Trouble> {
+fn add_row(row: &Row, executions: &mut [StoredExecution]) -> Result<(), DatabaseError> {
     // The database counts from 1.
     let place = usize::try_from(row.number("place")?).ok().and_then(|place| place.checked_sub(1));
     let Some(execution) = place.and_then(|place| executions.get_mut(place)) else { return Ok(()) };
@@ -134,7 +134,7 @@ fn add_row(row: &Row, executions: &mut [StoredExecution]) -> Result<(), Trouble>
     Ok(())
 }
 
-fn read_stored_status(row: &Row) -> Result<StoredStatus, Trouble> {
+fn read_stored_status(row: &Row) -> Result<StoredStatus, DatabaseError> {
     Ok(StoredStatus {
         execution_id: row.number("execution_id")?,
         terminal_event: row.column("terminal_event")?,
@@ -143,7 +143,7 @@ fn read_stored_status(row: &Row) -> Result<StoredStatus, Trouble> {
     })
 }
 
-fn read_value(row: &Row) -> Result<(String, String), Trouble> {
+fn read_value(row: &Row) -> Result<(String, String), DatabaseError> {
     Ok((row.column("key")?, row.column("value")?))
 }
 
@@ -177,7 +177,7 @@ impl PostgresEngine {
         let rows = self.read(Query::new(EXECUTIONS_OF, parameters![ids, numbers]))?;
         let mut found = vec![StoredExecution::default(); executions.len()];
         for row in &rows {
-            add_row(row, &mut found).map_err(Trouble::into_failure)?;
+            add_row(row, &mut found).map_err(DatabaseError::into_failure)?;
         }
         Ok(found)
     }
@@ -222,7 +222,7 @@ impl PostgresEngine {
         &mut self,
         sql: &'static str,
         instances: &[String],
-        make: impl Fn(&Row) -> Result<T, Trouble>,
+        make: impl Fn(&Row) -> Result<T, DatabaseError>,
     ) -> Result<Vec<Option<T>>, StoreFailure> {
         let query = Query::new(sql, parameters![instances.to_vec()]);
         let found = self.read_each(query, |row| Ok((row.column::<String>("id")?, make(row)?)))?;

@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 use crate::{
     PostgresEngine,
     connection::{Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     tables::bulk_query,
     value::{Columns, limit, micros},
 };
@@ -99,7 +99,7 @@ impl PostgresEngine {
         mut below: Option<u64>,
         max: usize,
         ask: fn(&InstanceQuery, Option<u64>, usize) -> Query,
-        read: fn(&Row) -> Result<SelectedInstance, Trouble>,
+        read: fn(&Row) -> Result<SelectedInstance, DatabaseError>,
     ) -> Result<Vec<SelectedInstance>, StoreFailure> {
         let mut selected: Vec<SelectedInstance> = Vec::new();
         while selected.len() < max {
@@ -159,20 +159,23 @@ fn pending_query(query: &InstanceQuery, below: Option<u64>, max: usize) -> Query
     )
 }
 
-/// A cursor beyond all rows leaves them all.
+/// The first row that a page does not show, beyond all rows for the first page: an index is searched for a number, and not
+/// for NULL.
 fn before_row(below: Option<u64>) -> i64 {
     below.and_then(|row| i64::try_from(row).ok()).unwrap_or(i64::MAX)
 }
 
+/// The first time that a listing shows. All stored times are later than the one that stands for no bound here.
 fn from(millis: Option<u64>) -> i64 {
     millis.map_or(0, |millis| micros(Timestamp::from_millis(millis)))
 }
 
+/// The first time that a listing does not show, beyond all times without a bound.
 fn before(millis: Option<u64>) -> i64 {
     millis.map_or(i64::MAX, |millis| micros(Timestamp::from_millis(millis)))
 }
 
-fn read_known(row: &Row) -> Result<SelectedInstance, Trouble> {
+fn read_known(row: &Row) -> Result<SelectedInstance, DatabaseError> {
     let name: Option<String> = row.column("name")?;
     let (name, version) = match name {
         Some(name) => (name, row.column::<Option<String>>("version")?),
@@ -194,7 +197,7 @@ fn read_known(row: &Row) -> Result<SelectedInstance, Trouble> {
     })
 }
 
-fn read_pending(row: &Row) -> Result<SelectedInstance, Trouble> {
+fn read_pending(row: &Row) -> Result<SelectedInstance, DatabaseError> {
     let start: String = row.column("data")?;
     let (created_at, updated_at) = (row.time("created_at")?, row.time("updated_at")?);
     let info = pending_info(row.column("id")?, &start, created_at, updated_at);

@@ -13,7 +13,7 @@ use super::each;
 use crate::{
     PostgresEngine,
     connection::{Query, parameters},
-    fault::{Class, Trouble},
+    database_error::DatabaseError,
     record::{Letter, Record, read_pinned},
     tables::nodes,
     value::{Columns, limit, micros, number, time},
@@ -182,12 +182,12 @@ impl PostgresEngine {
     }
 }
 
-pub(super) fn defined<T: serde::de::DeserializeOwned>(row: &Row) -> Result<T, Trouble> {
+pub(super) fn defined<T: serde::de::DeserializeOwned>(row: &Row) -> Result<T, DatabaseError> {
     serde_json::from_str(&row.column::<String>("definition")?)
-        .map_err(|error| Trouble::new(Class::Refused, error.to_string()))
+        .map_err(|error| DatabaseError::refused(error.to_string()))
 }
 
-pub(super) fn needs_of(row: &Row) -> Result<InstanceNeeds, Trouble> {
+pub(super) fn needs_of(row: &Row) -> Result<InstanceNeeds, DatabaseError> {
     let Route { name, version, pinned } = defined(row)?;
     Ok(InstanceNeeds { name, version, pinned })
 }

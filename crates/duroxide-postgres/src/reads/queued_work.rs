@@ -12,7 +12,7 @@ use super::overview::{NOW, defined, shown};
 use crate::{
     PostgresEngine,
     connection::{Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     record::{Activity, Letter, Message, Record, Session, read_all, read_pinned},
     tables::nodes,
     value::{Columns, limit, micros},
@@ -56,11 +56,11 @@ impl PostgresEngine {
             Query::new(LETTERS, parameters![id(), max]),
             Query::new(nodes::ALL, Vec::new()),
         ])?;
-        shown_work(&answers).map_err(Trouble::into_failure)
+        shown_work(&answers).map_err(DatabaseError::into_failure)
     }
 }
 
-fn shown_work(answers: &[Vec<Row>]) -> Result<Option<QueuedWork>, Trouble> {
+fn shown_work(answers: &[Vec<Row>]) -> Result<Option<QueuedWork>, DatabaseError> {
     let [now, row, messages, activities, sessions, letters, nodes] = answers else { return Ok(None) };
     let now = now.first().map(|row| row.time("now")).transpose()?.unwrap_or(Timestamp::ZERO);
     let dead_letters = read_all::<Letter>(letters)?.into_iter().map(shown).collect();
@@ -72,11 +72,11 @@ fn shown_work(answers: &[Vec<Row>]) -> Result<Option<QueuedWork>, Trouble> {
         pinned: read_pinned(row)?,
         messages: read_all::<Message>(messages)?.into_iter().map(|message| message.queued).collect(),
         messages_total: row.number("messages")?,
-        activities: activities.iter().map(in_lane).collect::<Result<_, Trouble>>()?,
+        activities: activities.iter().map(in_lane).collect::<Result<_, DatabaseError>>()?,
         activities_total: row.number("activities")?,
         sessions: read_all::<Session>(sessions)?.into_iter().map(|session| session.0).collect(),
         dead_letters,
-        nodes: nodes.iter().map(nodes::stored_node).collect::<Result<_, Trouble>>()?,
+        nodes: nodes.iter().map(nodes::stored_node).collect::<Result<_, DatabaseError>>()?,
     };
     Ok(Some(rows.show(now)))
 }

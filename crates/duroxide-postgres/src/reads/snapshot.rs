@@ -16,7 +16,7 @@ use super::overview::shown;
 use crate::{
     PostgresEngine,
     connection::Query,
-    fault::{Class, Trouble},
+    database_error::DatabaseError,
     record::{
         Activity, CustomStatus, Event, Execution, Letter, Message, Record, Setting, SettingChange, read_all,
     },
@@ -67,8 +67,8 @@ struct Content {
 }
 
 impl Content {
-    fn read(answers: Vec<Vec<Row>>) -> Result<Self, Trouble> {
-        fn next<R: Record>(answers: &mut impl Iterator<Item = Vec<Row>>) -> Result<Vec<R>, Trouble> {
+    fn read(answers: Vec<Vec<Row>>) -> Result<Self, DatabaseError> {
+        fn next<R: Record>(answers: &mut impl Iterator<Item = Vec<Row>>) -> Result<Vec<R>, DatabaseError> {
             read_all(&answers.next().unwrap_or_default())
         }
         let mut answers = answers.into_iter();
@@ -153,13 +153,14 @@ impl PostgresEngine {
         let queries =
             ALL.into_iter().chain([CONTRADICTIONS]).map(|sql| Query::of_whole_tables(sql, Vec::new()));
         let mut answers = self.read_all(&queries.collect::<Vec<_>>())?;
-        check_contradictions(answers.pop().unwrap_or_default().first()).map_err(Trouble::into_failure)?;
-        let content = Content::read(answers).map_err(Trouble::into_failure)?;
+        check_contradictions(answers.pop().unwrap_or_default().first())
+            .map_err(DatabaseError::into_failure)?;
+        let content = Content::read(answers).map_err(DatabaseError::into_failure)?;
         Ok(content.into_snapshot(taken_at))
     }
 }
 
-fn check_contradictions(row: Option<&Row>) -> Result<(), Trouble> {
+fn check_contradictions(row: Option<&Row>) -> Result<(), DatabaseError> {
     let count = |name| row.map_or(Ok(0), |row| row.number(name));
     let (places, looks) = (count("places")?, count("looks")?);
     if places + looks == 0 {
@@ -168,7 +169,7 @@ fn check_contradictions(row: Option<&Row>) -> Result<(), Trouble> {
     let message = format!(
         "the store contradicts itself: {places} instances are not listed as they are ready, and {looks} would be looked at too late"
     );
-    Err(Trouble::new(Class::Refused, message))
+    Err(DatabaseError::refused(message))
 }
 
 /// The attempt of a present lock is counted when the lock ends.

@@ -14,7 +14,7 @@ use super::overview::{NOW, defined, needs_of};
 use crate::{
     PostgresEngine,
     connection::{Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     value::{Columns, micros, span, time},
 };
 
@@ -43,7 +43,7 @@ const READY: &str = "SELECT counted.route, route.definition, counted.instances,
     FROM (SELECT route, count(*) AS instances FROM {s}.ready_instance GROUP BY route) AS counted
     JOIN {s}.route ON route.id = counted.route";
 /// A locked instance waits for the end of its lease.
-const LOCKED: &str = "SELECT coalesce(instance.route, 0) AS route, route.definition, count(*) AS instances
+const LOCKED: &str = "SELECT instance.route, route.definition, count(*) AS instances
     FROM {s}.instance LEFT JOIN {s}.route ON route.id = instance.route
     WHERE instance.look_at <= $1::bigint + $2::bigint AND instance.wait_until <= $1 + $2 AND instance.lock_until > $1
     GROUP BY 1, 2";
@@ -83,7 +83,7 @@ impl PostgresEngine {
             Query::of_whole_tables(STARTED, parameters![from, to, length]),
             Query::of_whole_tables(OLDEST_RUNNING, Vec::new()),
         ])?;
-        summary(&answers, request).map_err(Trouble::into_failure)
+        summary(&answers, request).map_err(DatabaseError::into_failure)
     }
 
     pub(super) fn read_queue_summary(&mut self) -> Result<QueueSummary, StoreFailure> {
@@ -96,11 +96,11 @@ impl PostgresEngine {
             Query::of_whole_tables(NEXT_TIMER, parameters![now]),
             Query::of_whole_tables(LANES, parameters![now]),
         ])?;
-        queues(&answers, time(now)).map_err(Trouble::into_failure)
+        queues(&answers, time(now)).map_err(DatabaseError::into_failure)
     }
 }
 
-fn summary(answers: &[Vec<Row>], request: &SummaryRequest) -> Result<InstanceSummary, Trouble> {
+fn summary(answers: &[Vec<Row>], request: &SummaryRequest) -> Result<InstanceSummary, DatabaseError> {
     let mut summary = InstanceSummary::empty(request);
     let [counted, started, oldest] = answers else { return Ok(summary) };
     let mut counts: BTreeMap<[String; 3], u64> = BTreeMap::new();
@@ -135,11 +135,11 @@ fn add(buckets: &mut [u64], bucket: Option<i64>, count: u64) {
     }
 }
 
-fn queues(answers: &[Vec<Row>], now: Timestamp) -> Result<QueueSummary, Trouble> {
+fn queues(answers: &[Vec<Row>], now: Timestamp) -> Result<QueueSummary, DatabaseError> {
     let mut summary = QueueSummary { now_ms: now.as_millis(), ..QueueSummary::default() };
     let [ready, locked, waiting, next_timer, lanes] = answers else { return Ok(summary) };
     summary.orchestrations = routes(ready, locked)?;
-    summary.activities = lanes.iter().map(lane).collect::<Result<_, Trouble>>()?;
+    summary.activities = lanes.iter().map(lane).collect::<Result<_, DatabaseError>>()?;
     summary.activities.sort_unstable();
     let locked: u64 = summary.orchestrations.iter().map(|route| route.locked).sum();
     for row in waiting {
@@ -151,8 +151,8 @@ fn queues(answers: &[Vec<Row>], now: Timestamp) -> Result<QueueSummary, Trouble>
     Ok(summary)
 }
 
-fn routes(ready: &[Row], locked: &[Row]) -> Result<Vec<RouteSummary>, Trouble> {
-    let mut routes: BTreeMap<i64, RouteSummary> = BTreeMap::new();
+fn routes(ready: &[Row], locked: &[Row]) -> Result<Vec<RouteSummary>, DatabaseError> {
+    let mut routes: BTreeMap<Option<i64>, RouteSummary> = BTreeMap::new();
     for row in ready {
         let route = RouteSummary {
             ready: row.number("instances")?,
@@ -174,14 +174,14 @@ fn routes(ready: &[Row], locked: &[Row]) -> Result<Vec<RouteSummary>, Trouble> {
 }
 
 /// The needs of a route; empty without a route.
-fn route(row: &Row) -> Result<RouteSummary, Trouble> {
+fn route(row: &Row) -> Result<RouteSummary, DatabaseError> {
     let definition: Option<String> = row.column("definition")?;
     let needs = if definition.is_some() { needs_of(row)? } else { InstanceNeeds::default() };
     let pinned = needs.pinned.map(|pinned| pinned.to_string());
     Ok(RouteSummary { name: needs.name, version: needs.version, pinned, ..RouteSummary::default() })
 }
 
-fn lane(row: &Row) -> Result<LaneSummary, Trouble> {
+fn lane(row: &Row) -> Result<LaneSummary, DatabaseError> {
     let Lane { tag, name } = defined(row)?;
     let event: Option<String> = row.column("event")?;
     Ok(LaneSummary {

@@ -50,7 +50,7 @@ record!(Activity, "activity", |it| {
     Mutable blamed: Int = it.queued.losses.blamed;
     Mutable wait_until: Int = it.queued.waits_until;
     Fixed data: Text = &it.data;
-    Revision revision: Int = 0_u64;
+    Revision revision: Int = None::<u64>;
 }, |row| {
     let has_data = row.columns().iter().any(|column| column.name() == "data");
     Ok(Activity {

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 
 use super::{Computed, record};
 use crate::{
-    fault::{Class, Trouble},
+    database_error::DatabaseError,
     value::{Columns, duration, time, unsigned},
 };
 
@@ -86,7 +86,7 @@ record!(InstanceRow, "instance", computed LOOK_AT, |row| {
     Mutable ready_number: Int = row.ready_number();
     Mutable is_stray: Bool = matches!(row.readiness, Readiness::Stray { .. });
     Mutable wait_until: Int = row.waits_until();
-    Revision revision: Int = 0_u64;
+    Revision revision: Int = None::<u64>;
 }, |row| {
     Ok(InstanceRow {
         number: row.number("number")?,
@@ -128,20 +128,20 @@ fn mark(extent: &Extent) -> Option<u64> {
     }
 }
 
-fn read_lock(row: &Row) -> Result<Option<InstanceLock>, Trouble> {
+fn read_lock(row: &Row) -> Result<Option<InstanceLock>, DatabaseError> {
     let Some(lease) = read_lease(row)? else { return Ok(None) };
     let extent = match row.column::<Option<String>>("extent_kind")?.as_deref() {
         Some(VISIBLE) => Extent::Visible { at: row.time("extent_at")?, up_to: row.number("extent_up_to")? },
         Some(MARKED) => Extent::Marked { mark: row.number("extent_mark")? },
         other => {
-            return Err(Trouble::new(Class::Refused, format!("a lock holds messages by {other:?}")));
+            return Err(DatabaseError::refused(format!("a lock holds messages by {other:?}")));
         }
     };
     Ok(Some(InstanceLock { lease, extent }))
 }
 
 /// The lease of an instance or an activity.
-pub(crate) fn read_lease(row: &Row) -> Result<Option<Lease>, Trouble> {
+pub(crate) fn read_lease(row: &Row) -> Result<Option<Lease>, DatabaseError> {
     let Some(token) = row.column::<Option<String>>("lock_token")? else { return Ok(None) };
     Ok(Some(Lease {
         token,
@@ -151,7 +151,7 @@ pub(crate) fn read_lease(row: &Row) -> Result<Option<Lease>, Trouble> {
     }))
 }
 
-fn read_readiness(row: &Row) -> Result<Readiness, Trouble> {
+fn read_readiness(row: &Row) -> Result<Readiness, DatabaseError> {
     let until = row.column::<Option<i64>>("wait_until")?.map(time);
     Ok(match row.column::<Option<i64>>("ready_number")?.map(unsigned) {
         None => Readiness::Waiting { until },
@@ -216,7 +216,7 @@ record!(Execution, "execution", |it| {
     })
 });
 
-pub(crate) fn read_pinned(row: &Row) -> Result<Option<VersionTriple>, Trouble> {
+pub(crate) fn read_pinned(row: &Row) -> Result<Option<VersionTriple>, DatabaseError> {
     let Some(major) = row.column::<Option<i64>>("pinned_major")? else { return Ok(None) };
     Ok(Some(VersionTriple {
         major: unsigned(major),

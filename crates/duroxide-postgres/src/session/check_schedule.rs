@@ -1,4 +1,4 @@
-//! When a process checks for dead nodes: the processes take turns, so that checks are frequent and each process makes few.
+//! When a process checks for dead nodes (24.6): the processes take turns, so that checks are frequent and each process makes few.
 
 use std::time::Duration;
 
@@ -65,6 +65,7 @@ mod tests {
         all.map(|(one, next)| next - one).max().unwrap()
     }
 
+    /// 24.6
     #[test]
     fn a_check_is_made_in_every_turn_and_each_process_makes_few() {
         for processes in 2..=10 {
@@ -76,6 +77,7 @@ mod tests {
         }
     }
 
+    /// 24.6
     #[test]
     fn of_a_process_that_dies_only_its_own_turn_is_missing() {
         for processes in 2..=10 {

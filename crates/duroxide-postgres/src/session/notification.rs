@@ -102,6 +102,7 @@ mod tests {
         }
     }
 
+    /// 24.11
     #[test]
     fn new_instances_are_left_to_the_named_process() {
         let news = News { left_elsewhere_from: Some(7), ..News::default() };

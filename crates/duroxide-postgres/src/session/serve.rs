@@ -24,7 +24,7 @@ use super::{
 use crate::{
     PostgresOptions,
     connection::{connect, connect_timeout},
-    fault::{Class, Trouble},
+    database_error::DatabaseError,
     provider::INTAKE_NOTIFICATION,
     value::Columns,
 };
@@ -42,18 +42,18 @@ enum End {
     /// The provider was dropped.
     Closed,
     /// The connection was lost.
-    Lost(Trouble),
+    Lost(DatabaseError),
 }
 
-impl From<Trouble> for End {
-    fn from(trouble: Trouble) -> Self {
+impl From<DatabaseError> for End {
+    fn from(trouble: DatabaseError) -> Self {
         Self::Lost(trouble)
     }
 }
 
 impl From<Error> for End {
     fn from(error: Error) -> Self {
-        Self::Lost(Trouble::of(&error))
+        Self::Lost(DatabaseError::of(&error))
     }
 }
 
@@ -78,7 +78,7 @@ pub(super) async fn serve(
     options: PostgresOptions,
     state: Arc<SessionState>,
     mut commands: UnboundedReceiver<Command>,
-    opened: SyncSender<Result<(), Trouble>>,
+    opened: SyncSender<Result<(), DatabaseError>>,
 ) {
     let statements = Statements::new(&options.schema);
     let mut held = HeldLocks::default();
@@ -118,7 +118,7 @@ pub(super) async fn serve(
     }
 }
 
-/// For how long a process that lost its session connection ends no nodes after it has another one. A restart of the server ends
+/// 24.7: for how long a process that lost its session connection ends no nodes after it has another one. A restart of the server ends
 /// the connections and locks of all processes at the same time, and each of them needs so long at most to come back.
 fn spare_after_loss(options: &PostgresOptions) -> Duration {
     connect_timeout(options.session_config()) + RECONNECT_MAX
@@ -152,7 +152,7 @@ impl<'a> Served<'a> {
         statements: &'a Statements,
         held: &'a mut HeldLocks,
         spares_until: Instant,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, DatabaseError> {
         let (tell, notified) = unbounded_channel();
         let client = connect(options, options.session_config(), Some(tell)).await?;
         within(client.batch_execute(&statements.set_up)).await?;
@@ -199,10 +199,10 @@ impl<'a> Served<'a> {
         }
     }
 
-    /// Takes locks again that were lost with a connection. Another process may have taken such a node for dead meanwhile, so
+    /// 24.7: takes locks again that were lost with a connection. Another process may have taken such a node for dead meanwhile, so
     /// the store renews its row. While another process ends the node, or while the server has not noticed the end of the old
     /// connection, the lock cannot be taken; the next check tries again.
-    async fn hold_again(&mut self) -> Result<(), Trouble> {
+    async fn hold_again(&mut self) -> Result<(), DatabaseError> {
         for node in self.held.lost() {
             self.touch(&node).await?;
             if self.try_hold(&node).await? {
@@ -269,7 +269,7 @@ impl<'a> Served<'a> {
     }
 
     /// Releases a lock. A process without nodes of its own ends no dead nodes, so it releases those that it has found, too.
-    async fn release(&mut self, node: &str) -> Result<(), Trouble> {
+    async fn release(&mut self, node: &str) -> Result<(), DatabaseError> {
         let mut released = vec![node.to_owned()];
         self.held.remove(node);
         if !self.held.has_own() {
@@ -282,17 +282,17 @@ impl<'a> Served<'a> {
         Ok(())
     }
 
-    async fn try_hold(&self, node: &str) -> Result<bool, Trouble> {
+    async fn try_hold(&self, node: &str) -> Result<bool, DatabaseError> {
         self.first(&self.statements.hold, &[&node]).await?.column("held")
     }
 
-    async fn touch(&self, node: &str) -> Result<(), Trouble> {
+    async fn touch(&self, node: &str) -> Result<(), DatabaseError> {
         within(self.client.execute(&self.statements.touch, &[&node])).await?;
         Ok(())
     }
 
     /// Finds out who else is there, and which nodes have no lock.
-    async fn check(&mut self) -> Result<(), Trouble> {
+    async fn check(&mut self) -> Result<(), DatabaseError> {
         self.hold_again().await?;
         self.join_or_leave_turns().await?;
         let asked_at = std::time::Instant::now();
@@ -304,8 +304,8 @@ impl<'a> Served<'a> {
         self.end_dead(row.column::<Vec<String>>("unlocked")?.into_iter().collect()).await
     }
 
-    /// Ends the dead ones of these nodes. Takes their locks first, so that no two processes end the same node.
-    async fn end_dead(&mut self, unlocked: BTreeSet<String>) -> Result<(), Trouble> {
+    /// 24.6: ends the dead ones of these nodes. Takes their locks first, so that no two processes end the same node.
+    async fn end_dead(&mut self, unlocked: BTreeSet<String>) -> Result<(), DatabaseError> {
         if !self.held.has_own() {
             return Ok(());
         }
@@ -323,7 +323,7 @@ impl<'a> Served<'a> {
     }
 
     /// Joins the rotation while this process has nodes.
-    async fn join_or_leave_turns(&mut self) -> Result<(), Trouble> {
+    async fn join_or_leave_turns(&mut self) -> Result<(), DatabaseError> {
         if self.held.has_own() != self.takes_turns {
             self.takes_turns = self.held.has_own();
             let change =
@@ -334,7 +334,7 @@ impl<'a> Served<'a> {
     }
 
     /// How long until the next check.
-    fn pause(&self, row: &Row) -> Result<Duration, Trouble> {
+    fn pause(&self, row: &Row) -> Result<Duration, DatabaseError> {
         if !self.takes_turns {
             return Ok(WITHOUT_NODES);
         }
@@ -348,26 +348,26 @@ impl<'a> Served<'a> {
         Ok(rank.next_turn(Duration::from_micros(number("now")?)))
     }
 
-    async fn first(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Row, Trouble> {
+    async fn first(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Row, DatabaseError> {
         within(self.client.query_one(sql, parameters)).await
     }
 }
 
-async fn within<T>(statement: impl Future<Output = Result<T, Error>>) -> Result<T, Trouble> {
+async fn within<T>(statement: impl Future<Output = Result<T, Error>>) -> Result<T, DatabaseError> {
     match timeout(STATEMENT_WITHIN, statement).await {
-        Ok(answer) => answer.map_err(|error| Trouble::of(&error)),
+        Ok(answer) => answer.map_err(|error| DatabaseError::of(&error)),
         Err(_) => Err(unreachable_server("the server does not answer")),
     }
 }
 
-fn unreachable_server(message: &str) -> Trouble {
-    Trouble::new(Class::Unavailable, message)
+fn unreachable_server(message: &str) -> DatabaseError {
+    DatabaseError::unavailable(message)
 }
 
 /// Why a node's lock was not taken.
 enum Refused {
     HeldElsewhere(String),
-    Lost(Trouble),
+    Lost(DatabaseError),
 }
 
 impl Refused {
@@ -381,7 +381,7 @@ impl Refused {
         }
     }
 
-    fn lost_connection(&self) -> Option<Trouble> {
+    fn lost_connection(&self) -> Option<DatabaseError> {
         match self {
             Self::Lost(trouble) => Some(trouble.clone()),
             Self::HeldElsewhere(_) => None,

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::Instant;
 
-/// A node is dead if it has had no lock for this long. One whose connection was ended alone has another one by then.
+/// 24.6: a node is dead if it has had no lock for this long. One whose connection was ended alone has another one by then.
 const CONFIRM_AFTER: Duration = Duration::from_millis(200);
 
 /// The nodes that had no lock at the last check, and since when.
@@ -49,6 +49,7 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
+    /// 24.6
     #[test]
     fn a_node_is_dead_if_it_still_has_no_lock_a_moment_later() {
         let now = Instant::now();
@@ -61,6 +62,7 @@ mod tests {
         assert_eq!(unlocked.dead_of(nodes(&["a", "b"]), now + CONFIRM_AFTER), ["a"]);
     }
 
+    /// 24.6
     #[test]
     fn a_node_that_has_its_lock_again_counts_anew() {
         let now = Instant::now();
@@ -71,7 +73,7 @@ mod tests {
         assert_eq!(unlocked.dead_of(nodes(&["a"]), now + 2 * CONFIRM_AFTER), Vec::<String>::new());
     }
 
-    /// The server was restarted: the locks of all nodes ended at the same time.
+    /// 24.7: the server was restarted: the locks of all nodes ended at the same time.
     #[test]
     fn no_node_is_dead_while_nodes_are_spared() {
         let now = Instant::now();

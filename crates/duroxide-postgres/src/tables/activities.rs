@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     connection::{Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     record::Activity,
     value::{Columns, micros, number},
 };
@@ -39,7 +39,7 @@ impl Request {
 }
 
 impl PostgresTables {
-    pub(super) fn activity(&mut self, activity: u64) -> Result<Option<QueuedActivity>, Trouble> {
+    pub(super) fn activity(&mut self, activity: u64) -> Result<Option<QueuedActivity>, DatabaseError> {
         if !self.set.activities.knows(&activity) {
             self.load(vec![Request::activities(&[activity].into())])?;
         }
@@ -49,7 +49,7 @@ impl PostgresTables {
     pub(super) fn activity_with_item(
         &mut self,
         activity: u64,
-    ) -> Result<Option<(QueuedActivity, ActivityItem)>, Trouble> {
+    ) -> Result<Option<(QueuedActivity, ActivityItem)>, DatabaseError> {
         let Some(queued) = self.activity(activity)? else { return Ok(None) };
         let known = self.set.activities.get(&activity);
         if known.is_some_and(|known| known.data.is_none()) {
@@ -60,9 +60,9 @@ impl PostgresTables {
             }
         }
         let known = self.set.activities.get(&activity);
-        let item = known.map(|known| match &known.item {
-            Some(item) => ActivityItem::Item(item.clone()),
-            None => ActivityItem::Data(known.data.clone().unwrap_or_default()),
+        let item = known.and_then(|known| match &known.item {
+            Some(item) => Some(ActivityItem::Item(item.clone())),
+            None => known.data.clone().map(ActivityItem::Data),
         });
         Ok(item.map(|item| (queued, item)))
     }
@@ -72,7 +72,7 @@ impl PostgresTables {
         instance: u64,
         execution_id: u64,
         activity_id: u64,
-    ) -> Result<Option<u64>, Trouble> {
+    ) -> Result<Option<u64>, DatabaseError> {
         let key = (instance, execution_id, activity_id);
         if !self.set.activity_keys.contains_key(&key) && !self.set.instances.is_new(&instance) {
             self.load(vec![Request::activities_by_key(&[key].into())])?;
@@ -84,7 +84,7 @@ impl PostgresTables {
         &mut self,
         queued: &QueuedActivity,
         prepared: &ActivityRow,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, DatabaseError> {
         let key = (queued.instance, queued.execution_id, queued.activity_id);
         // If it exists although this node does not know it, its insert fails.
         let is_new = self.relied_on_cache
@@ -103,7 +103,7 @@ impl PostgresTables {
         Ok(true)
     }
 
-    pub(super) fn update_activity(&mut self, queued: &QueuedActivity) -> Result<(), Trouble> {
+    pub(super) fn update_activity(&mut self, queued: &QueuedActivity) -> Result<(), DatabaseError> {
         if let Some(known) = self.set.activities.get(&queued.number) {
             let activity = Activity { queued: queued.clone(), ..known.clone() };
             self.set.activities.put(queued.number, activity);
@@ -111,7 +111,7 @@ impl PostgresTables {
         Ok(())
     }
 
-    pub(super) fn delete_activity(&mut self, activity: u64) -> Result<(), Trouble> {
+    pub(super) fn delete_activity(&mut self, activity: u64) -> Result<(), DatabaseError> {
         if self.activity(activity)?.is_none() {
             return Ok(());
         }
@@ -122,7 +122,7 @@ impl PostgresTables {
         Ok(())
     }
 
-    pub(super) fn delete_activities(&mut self, instance: u64) -> Result<u64, Trouble> {
+    pub(super) fn delete_activities(&mut self, instance: u64) -> Result<u64, DatabaseError> {
         let rows = self.ask(Query::new(DELETE_ALL, parameters![number(instance)]))?;
         self.row_cache.forget_activities_of(instance);
         self.set.activities.forget(|activity| activity.queued.instance == instance);
@@ -130,15 +130,15 @@ impl PostgresTables {
         Ok(rows.len() as u64)
     }
 
-    pub(super) fn has_activities(&mut self, instance: u64) -> Result<bool, Trouble> {
+    pub(super) fn has_activities(&mut self, instance: u64) -> Result<bool, DatabaseError> {
         if self.set.activities.rows().any(|activity| activity.queued.instance == instance) {
             return Ok(true);
         }
         Ok(!self.ask(Query::new(HAS_ACTIVITIES, parameters![number(instance)]))?.is_empty())
     }
 
-    pub(super) fn wake_due_activities(&mut self, now: Timestamp) -> Result<(), Trouble> {
-        if self.set.due_activities_read_at.is_none_or(|read_at| read_at < now) {
+    pub(super) fn wake_due_activities(&mut self, now: Timestamp) -> Result<(), DatabaseError> {
+        if !self.set.due_activities.covers(now) {
             let request = Request::due_activities(Some(now), self.floors.due());
             let rows = self.ask(request.query)?;
             self.take_answers(vec![request.meaning], vec![rows])?;
@@ -155,7 +155,10 @@ impl PostgresTables {
         Ok(())
     }
 
-    pub(super) fn leased_activities(&mut self, after: Timestamp) -> Result<Vec<QueuedActivity>, Trouble> {
+    pub(super) fn leased_activities(
+        &mut self,
+        after: Timestamp,
+    ) -> Result<Vec<QueuedActivity>, DatabaseError> {
         let rows = self.ask(Query::new(LEASED, parameters![micros(after)]))?;
         let numbers = self.take_activities(&rows)?;
         let known = numbers.iter().filter_map(|activity| self.set.activities.get(activity));

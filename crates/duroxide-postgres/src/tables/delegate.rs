@@ -14,8 +14,9 @@ use duroxide_provider::{
 };
 
 use super::PostgresTables;
+use crate::database_error::DatabaseError;
 
-/// Forwards calls to the methods of the same name, and keeps the class of their first error.
+/// Forwards calls to the methods of the same name.
 macro_rules! hand_on {
     (
         $trait:ident { $($own:tt)* }
@@ -25,7 +26,7 @@ macro_rules! hand_on {
             $($own)*
 
             $(fn $name(&mut self, $($argument: $type),*) -> Rows<$result> {
-                PostgresTables::$name(self, $($argument),*).map_err(|trouble| self.remember(trouble))
+                PostgresTables::$name(self, $($argument),*).map_err(DatabaseError::into_failure)
             })*
         }
     };
@@ -39,7 +40,7 @@ hand_on! {
         }
 
         fn commit(&mut self, _now: Timestamp) -> Rows<()> {
-            PostgresTables::commit(self).map_err(|trouble| self.remember(trouble))
+            PostgresTables::commit(self).map_err(DatabaseError::into_failure)
         }
 
         fn rollback(&mut self) {
@@ -52,7 +53,7 @@ hand_on! {
 hand_on! {
     InstanceTable {
         fn load(&mut self, number: u64) -> Rows<Option<Loaded>> {
-            self.load_with_execution(number).map_err(|trouble| self.remember(trouble))
+            self.load_with_execution(number).map_err(DatabaseError::into_failure)
         }
 
         fn is_at_hand(&mut self, number: u64) -> bool {

@@ -8,7 +8,7 @@ use duroxide_provider::{
 use super::PostgresTables;
 use crate::{
     connection::{Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     record::{Event, Execution, Record},
     value::{Columns, limit, number, time},
 };
@@ -30,7 +30,7 @@ impl PostgresTables {
         &mut self,
         instance: u64,
         execution_id: u64,
-    ) -> Result<Option<ExecutionRow>, Trouble> {
+    ) -> Result<Option<ExecutionRow>, DatabaseError> {
         let key = (instance, execution_id);
         // An instance that was never started has no execution.
         let never_ran = self.set.instances.get(&instance).is_some_and(|row| !row.known);
@@ -48,13 +48,13 @@ impl PostgresTables {
         instance: u64,
         execution_id: u64,
         row: &ExecutionRow,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DatabaseError> {
         let execution = Execution { instance, execution_id, row: row.clone() };
         self.set.executions.overwrite((instance, execution_id), execution);
         Ok(())
     }
 
-    pub(super) fn delete_execution(&mut self, instance: u64, execution_id: u64) -> Result<(), Trouble> {
+    pub(super) fn delete_execution(&mut self, instance: u64, execution_id: u64) -> Result<(), DatabaseError> {
         self.set.executions.delete(&(instance, execution_id));
         Ok(())
     }
@@ -64,7 +64,7 @@ impl PostgresTables {
         instance: u64,
         execution_id: u64,
         event_id: u64,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, DatabaseError> {
         let parameters = parameters![number(instance), number(execution_id), number(event_id)];
         Ok(!self.ask(Query::new(HAS_EVENT, parameters))?.is_empty())
     }
@@ -74,7 +74,7 @@ impl PostgresTables {
         instance: u64,
         execution_id: u64,
         events: &[EventRow],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DatabaseError> {
         for EventRow { event_id, data } in events {
             let event = Event { instance, execution_id, event_id: *event_id, data: data.clone() };
             self.set.events.put((instance, execution_id, *event_id), event);
@@ -87,7 +87,7 @@ impl PostgresTables {
         &mut self,
         instance: u64,
         execution_id: u64,
-    ) -> Result<Option<String>, Trouble> {
+    ) -> Result<Option<String>, DatabaseError> {
         if let Some(known) = self.set.first_events.get(&(instance, execution_id)) {
             return Ok(known.clone());
         }
@@ -97,7 +97,11 @@ impl PostgresTables {
         rows.first().map(|row| row.column("data")).transpose()
     }
 
-    pub(super) fn nth_newest_execution(&mut self, instance: u64, nth: u32) -> Result<Option<u64>, Trouble> {
+    pub(super) fn nth_newest_execution(
+        &mut self,
+        instance: u64,
+        nth: u32,
+    ) -> Result<Option<u64>, DatabaseError> {
         let parameters = parameters![number(instance), i64::from(nth.saturating_sub(1))];
         let rows = self.ask(Query::new(NTH_NEWEST, parameters))?;
         rows.first().map(|row| row.number("execution_id")).transpose()
@@ -109,7 +113,7 @@ impl PostgresTables {
         after: u64,
         below: u64,
         at_most: usize,
-    ) -> Result<Vec<ExecutionAge>, Trouble> {
+    ) -> Result<Vec<ExecutionAge>, DatabaseError> {
         let parameters = parameters![number(instance), number(after), number(below), limit(at_most)];
         let rows = self.ask(Query::new(BETWEEN, parameters))?;
         rows.iter()

@@ -10,7 +10,7 @@ use duroxide_provider::{
 use super::{PostgresTables, load::Named, working_set::Mailbox};
 use crate::{
     connection::{Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     value::{Columns, micros, unsigned},
 };
 
@@ -36,14 +36,14 @@ pub(crate) fn bulk_query(filter: &InstanceFilter, running_too: bool) -> Query {
 }
 
 impl PostgresTables {
-    pub(super) fn instance(&mut self, number: u64) -> Result<Option<InstanceRow>, Trouble> {
+    pub(super) fn instance(&mut self, number: u64) -> Result<Option<InstanceRow>, DatabaseError> {
         if !self.set.instances.knows(&number) {
             self.load_instances(&Named { numbers: [number].into(), ..Named::default() })?;
         }
         Ok(self.set.instances.get(&number).cloned())
     }
 
-    pub(super) fn instance_named(&mut self, id: &str) -> Result<Option<InstanceRow>, Trouble> {
+    pub(super) fn instance_named(&mut self, id: &str) -> Result<Option<InstanceRow>, DatabaseError> {
         if !self.set.ids.contains_key(id) {
             self.load_instances(&Named { ids: [id.to_owned()].into(), ..Named::default() })?;
         }
@@ -51,17 +51,17 @@ impl PostgresTables {
         Ok(number.and_then(|number| self.set.instances.get(&number).cloned()))
     }
 
-    pub(super) fn load_with_execution(&mut self, number: u64) -> Result<Option<Loaded>, Trouble> {
+    pub(super) fn load_with_execution(&mut self, number: u64) -> Result<Option<Loaded>, DatabaseError> {
         let Some(row) = self.instance(number)? else { return Ok(None) };
         let execution = self.execution(number, row.execution_id)?;
         Ok(Some(Loaded { row, execution }))
     }
 
-    pub(super) fn store(&mut self, loaded: Loaded, change: InstanceChange) -> Result<(), Trouble> {
+    pub(super) fn store(&mut self, loaded: Loaded, change: InstanceChange) -> Result<(), DatabaseError> {
         self.update_instance(&loaded.row, change)
     }
 
-    pub(super) fn insert_instance(&mut self, row: &InstanceRow) -> Result<bool, Trouble> {
+    pub(super) fn insert_instance(&mut self, row: &InstanceRow) -> Result<bool, DatabaseError> {
         // If it exists although this node does not know it, its insert fails.
         let is_new = self.relied_on_cache
             && !self.set.ids.contains_key(&row.id)
@@ -81,12 +81,16 @@ impl PostgresTables {
     }
 
     /// All columns that can change travel together; PostgreSQL writes a whole new row anyway.
-    pub(super) fn update_instance(&mut self, row: &InstanceRow, _: InstanceChange) -> Result<(), Trouble> {
+    pub(super) fn update_instance(
+        &mut self,
+        row: &InstanceRow,
+        _: InstanceChange,
+    ) -> Result<(), DatabaseError> {
         self.set.instances.put(row.number, row.clone());
         Ok(())
     }
 
-    pub(super) fn wake_instance(&mut self, number: u64, ready: u64) -> Result<(), Trouble> {
+    pub(super) fn wake_instance(&mut self, number: u64, ready: u64) -> Result<(), DatabaseError> {
         if let Some(mut row) = self.instance(number)? {
             row.wake(ready);
             self.set.instances.put(number, row);
@@ -94,7 +98,7 @@ impl PostgresTables {
         Ok(())
     }
 
-    pub(super) fn delete_instance(&mut self, number: u64) -> Result<(), Trouble> {
+    pub(super) fn delete_instance(&mut self, number: u64) -> Result<(), DatabaseError> {
         if let Some(row) = self.instance(number)? {
             self.set.ids.insert(row.id, None);
             self.set.instances.delete(&number);
@@ -102,12 +106,12 @@ impl PostgresTables {
         Ok(())
     }
 
-    pub(super) fn children(&mut self, id: &str) -> Result<Vec<u64>, Trouble> {
+    pub(super) fn children(&mut self, id: &str) -> Result<Vec<u64>, DatabaseError> {
         let rows = self.ask(Query::new(CHILDREN, parameters![id.to_owned()]))?;
         rows.iter().map(|row| row.number("number")).collect()
     }
 
-    pub(super) fn leased_instances(&mut self, after: Timestamp) -> Result<Vec<InstanceRow>, Trouble> {
+    pub(super) fn leased_instances(&mut self, after: Timestamp) -> Result<Vec<InstanceRow>, DatabaseError> {
         let rows = self.ask(Query::new(LEASED, parameters![micros(after)]))?;
         let numbers = self.take_instances(&rows)?;
         Ok(numbers.iter().filter_map(|number| self.set.instances.get(number).cloned()).collect())
@@ -117,7 +121,7 @@ impl PostgresTables {
         &mut self,
         filter: &InstanceFilter,
         running_too: bool,
-    ) -> Result<Vec<(u64, String)>, Trouble> {
+    ) -> Result<Vec<(u64, String)>, DatabaseError> {
         let rows = self.ask(bulk_query(filter, running_too))?;
         rows.iter().map(|row| Ok((unsigned(row.column("number")?), row.column("id")?))).collect()
     }

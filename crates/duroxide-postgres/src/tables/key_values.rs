@@ -4,7 +4,7 @@ use duroxide_core::KvEntry;
 
 use super::{PostgresTables, load::Request};
 use crate::{
-    fault::Trouble,
+    database_error::DatabaseError,
     record::{CustomStatus, Setting, SettingChange},
 };
 
@@ -14,18 +14,21 @@ impl PostgresTables {
         instance: u64,
         key: &str,
         entry: Option<&KvEntry>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DatabaseError> {
         let change = SettingChange { instance, key: key.to_owned(), entry: entry.cloned() };
         self.set.setting_changes.overwrite((instance, key.to_owned()), change);
         Ok(())
     }
 
-    pub(super) fn delete_kv_change(&mut self, instance: u64, key: &str) -> Result<(), Trouble> {
+    pub(super) fn delete_kv_change(&mut self, instance: u64, key: &str) -> Result<(), DatabaseError> {
         self.set.setting_changes.delete(&(instance, key.to_owned()));
         Ok(())
     }
 
-    pub(super) fn kv_changes(&mut self, instance: u64) -> Result<Vec<(String, Option<KvEntry>)>, Trouble> {
+    pub(super) fn kv_changes(
+        &mut self,
+        instance: u64,
+    ) -> Result<Vec<(String, Option<KvEntry>)>, DatabaseError> {
         if !self.set.whole_setting_changes.contains(&instance) && !self.set.instances.is_new(&instance) {
             self.load(vec![Request::setting_changes(&[instance].into())])?;
         }
@@ -34,37 +37,37 @@ impl PostgresTables {
         Ok(changes.map(|change| (change.key.clone(), change.entry.clone())).collect())
     }
 
-    pub(super) fn has_kv(&mut self, instance: u64, key: &str) -> Result<bool, Trouble> {
+    pub(super) fn has_kv(&mut self, instance: u64, key: &str) -> Result<bool, DatabaseError> {
         self.load_settings(instance)?;
         Ok(self.set.settings.get(&(instance, key.to_owned())).is_some())
     }
 
-    pub(super) fn kv_keys(&mut self, instance: u64) -> Result<Vec<String>, Trouble> {
+    pub(super) fn kv_keys(&mut self, instance: u64) -> Result<Vec<String>, DatabaseError> {
         self.load_settings(instance)?;
         let settings = self.set.settings.range((instance, String::new())..(instance + 1, String::new()));
         Ok(settings.map(|setting| setting.key.clone()).collect())
     }
 
     /// Callers only ask whether a value exists.
-    fn load_settings(&mut self, instance: u64) -> Result<(), Trouble> {
+    fn load_settings(&mut self, instance: u64) -> Result<(), DatabaseError> {
         if !self.set.whole_settings.contains(&instance) && !self.set.instances.is_new(&instance) {
             self.load(vec![Request::setting_keys(&[instance].into())])?;
         }
         Ok(())
     }
 
-    pub(super) fn set_kv(&mut self, instance: u64, key: &str, entry: &KvEntry) -> Result<(), Trouble> {
+    pub(super) fn set_kv(&mut self, instance: u64, key: &str, entry: &KvEntry) -> Result<(), DatabaseError> {
         let setting = Setting { instance, key: key.to_owned(), entry: Some(entry.clone()) };
         self.set.settings.overwrite((instance, key.to_owned()), setting);
         Ok(())
     }
 
-    pub(super) fn delete_kv(&mut self, instance: u64, key: &str) -> Result<(), Trouble> {
+    pub(super) fn delete_kv(&mut self, instance: u64, key: &str) -> Result<(), DatabaseError> {
         self.set.settings.delete(&(instance, key.to_owned()));
         Ok(())
     }
 
-    pub(super) fn custom_status_version(&mut self, instance: u64) -> Result<u64, Trouble> {
+    pub(super) fn custom_status_version(&mut self, instance: u64) -> Result<u64, DatabaseError> {
         if !self.set.custom_status.knows(&instance) && !self.set.instances.is_new(&instance) {
             self.load(vec![Request::custom_status(&[instance].into())])?;
         }
@@ -76,7 +79,7 @@ impl PostgresTables {
         instance: u64,
         status: Option<&str>,
         version: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DatabaseError> {
         let status = CustomStatus { instance, status: status.map(str::to_owned), version };
         self.set.custom_status.put(instance, status);
         Ok(())

@@ -16,7 +16,7 @@ use tokio_postgres::Row;
 use super::{numbers, working_set::ReadUpTo};
 use crate::{
     connection::{Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     value::{Columns, limit, time},
 };
 
@@ -255,10 +255,10 @@ impl Request {
 
 /// How far a list was read that begins with these numbers and was cut off at a limit.
 pub(super) fn read_up_to(found: &[u64], limit: usize) -> ReadUpTo {
-    ReadUpTo { number: found.iter().max().copied().unwrap_or_default(), is_end: found.len() < limit }
+    if found.len() < limit { ReadUpTo::End } else { ReadUpTo::Number(found.iter().max().copied()) }
 }
 
 /// A time in a row of the answer.
-pub(super) fn time_in(row: &Row, name: &str) -> Result<Timestamp, Trouble> {
+pub(super) fn time_in(row: &Row, name: &str) -> Result<Timestamp, DatabaseError> {
     row.column::<i64>(name).map(time)
 }

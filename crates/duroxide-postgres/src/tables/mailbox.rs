@@ -20,7 +20,7 @@ use self::{
 use super::{PostgresTables, load::Named, working_set::Mailbox};
 use crate::{
     connection::{Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     record::Message,
     value::{Columns, micros, number},
 };
@@ -37,7 +37,7 @@ type Position = (Timestamp, u64);
 
 impl PostgresTables {
     /// Where the messages of an instance are.
-    fn mailbox(&mut self, instance: u64) -> Result<Mailbox, Trouble> {
+    fn mailbox(&mut self, instance: u64) -> Result<Mailbox, DatabaseError> {
         if !self.set.mailboxes.contains_key(&instance) {
             self.load_instances(&Named { numbers: [instance].into(), ..Named::default() })?;
         }
@@ -60,7 +60,7 @@ impl PostgresTables {
         instance: u64,
         now: Timestamp,
         bound: BatchBound,
-    ) -> Result<VisibleMessages, Trouble> {
+    ) -> Result<VisibleMessages, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).visible(now, bound),
             Mailbox::Whole => {
@@ -76,7 +76,7 @@ impl PostgresTables {
         instance: u64,
         kind: MessageKind,
         now: Timestamp,
-    ) -> Result<Option<QueuedMessage>, Trouble> {
+    ) -> Result<Option<QueuedMessage>, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).first_visible_start(kind, now),
             Mailbox::Whole => {
@@ -87,7 +87,7 @@ impl PostgresTables {
         }
     }
 
-    pub(super) fn first_start(&mut self, instance: u64) -> Result<Option<String>, Trouble> {
+    pub(super) fn first_start(&mut self, instance: u64) -> Result<Option<String>, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).first_start(),
             Mailbox::Whole => {
@@ -98,7 +98,7 @@ impl PostgresTables {
         }
     }
 
-    pub(super) fn holds_of_clients(&mut self, instance: u64, at_least: u64) -> Result<bool, Trouble> {
+    pub(super) fn holds_of_clients(&mut self, instance: u64, at_least: u64) -> Result<bool, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).holds_of_clients(at_least),
             Mailbox::Whole => {
@@ -108,14 +108,14 @@ impl PostgresTables {
         }
     }
 
-    pub(super) fn has_messages(&mut self, instance: u64) -> Result<bool, Trouble> {
+    pub(super) fn has_messages(&mut self, instance: u64) -> Result<bool, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).has_messages(),
             Mailbox::Whole => Ok(self.whole(instance).all().next().is_some()),
         }
     }
 
-    pub(super) fn has_visible(&mut self, instance: u64, now: Timestamp) -> Result<bool, Trouble> {
+    pub(super) fn has_visible(&mut self, instance: u64, now: Timestamp) -> Result<bool, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).has_visible(now),
             Mailbox::Whole => {
@@ -125,7 +125,7 @@ impl PostgresTables {
         }
     }
 
-    pub(super) fn has_visible_start(&mut self, instance: u64, now: Timestamp) -> Result<bool, Trouble> {
+    pub(super) fn has_visible_start(&mut self, instance: u64, now: Timestamp) -> Result<bool, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).has_visible_start(now),
             Mailbox::Whole => {
@@ -135,14 +135,14 @@ impl PostgresTables {
         }
     }
 
-    pub(super) fn has_start(&mut self, instance: u64) -> Result<bool, Trouble> {
+    pub(super) fn has_start(&mut self, instance: u64) -> Result<bool, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).has_start(),
             Mailbox::Whole => Ok(self.whole(instance).queued().any(QueuedMessage::is_start)),
         }
     }
 
-    pub(super) fn has_other_than_queue(&mut self, instance: u64) -> Result<bool, Trouble> {
+    pub(super) fn has_other_than_queue(&mut self, instance: u64) -> Result<bool, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).has_other_than_queue(),
             Mailbox::Whole => {
@@ -151,14 +151,14 @@ impl PostgresTables {
         }
     }
 
-    pub(super) fn has_hidden_queue(&mut self, instance: u64, now: Timestamp) -> Result<bool, Trouble> {
+    pub(super) fn has_hidden_queue(&mut self, instance: u64, now: Timestamp) -> Result<bool, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).has_hidden_queue(now),
             Mailbox::Whole => Ok(self.whole(instance).held_from(now).is_some()),
         }
     }
 
-    pub(super) fn has_attempted(&mut self, instance: u64) -> Result<bool, Trouble> {
+    pub(super) fn has_attempted(&mut self, instance: u64) -> Result<bool, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).has_attempted(),
             Mailbox::Whole => Ok(self.whole(instance).queued().any(|message| message.attempts > 0)),
@@ -169,14 +169,14 @@ impl PostgresTables {
         &mut self,
         instance: u64,
         now: Timestamp,
-    ) -> Result<Option<Timestamp>, Trouble> {
+    ) -> Result<Option<Timestamp>, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).next_visible(now),
             Mailbox::Whole => Ok(self.whole(instance).next_visible(now)),
         }
     }
 
-    pub(super) fn oldest_message(&mut self, instance: u64) -> Result<Option<Timestamp>, Trouble> {
+    pub(super) fn oldest_message(&mut self, instance: u64) -> Result<Option<Timestamp>, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).oldest(),
             Mailbox::Whole => Ok(self.whole(instance).queued().map(QueuedMessage::waits_since).min()),
@@ -187,7 +187,7 @@ impl PostgresTables {
         &mut self,
         instance: u64,
         since: Timestamp,
-    ) -> Result<Vec<QueuedMessage>, Trouble> {
+    ) -> Result<Vec<QueuedMessage>, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).waiting_since(since),
             Mailbox::Whole => {
@@ -198,21 +198,25 @@ impl PostgresTables {
         }
     }
 
-    pub(super) fn calls_of(&mut self, parent: &str) -> Result<Vec<(u64, String)>, Trouble> {
+    pub(super) fn calls_of(&mut self, parent: &str) -> Result<Vec<(u64, String)>, DatabaseError> {
         // `0` is the character behind `/`.
         let parameters = parameters![format!("ST/{parent}/"), format!("ST/{parent}0")];
         let rows = self.ask(Query::new(CALLS_OF, parameters))?;
         let calls: Vec<(u64, String)> = rows
             .iter()
             .map(|row| Ok((row.number("instance")?, row.column("key")?)))
-            .collect::<Result<_, Trouble>>()?;
+            .collect::<Result<_, DatabaseError>>()?;
         Ok(calls.into_iter().filter(|(_, key)| calling_parent(key) == Some(parent)).collect())
     }
 
     // ---- texts -------------------------------------------------------------------------------------------------
 
     /// Messages of a whole mailbox with their texts.
-    fn with_data(&mut self, instance: u64, positions: &[Position]) -> Result<Vec<QueuedMessage>, Trouble> {
+    fn with_data(
+        &mut self,
+        instance: u64,
+        positions: &[Position],
+    ) -> Result<Vec<QueuedMessage>, DatabaseError> {
         let lacks_data = |position: &Position| {
             let message = self.set.messages.get(&(instance, position.0, position.1));
             message.is_some_and(|message| !message.has_data)
@@ -228,7 +232,7 @@ impl PostgresTables {
 
     /// Loads the missing texts of a mailbox, and of all mailboxes that may be claimed in this transaction: one round
     /// trip for all of them.
-    fn load_data(&mut self, instance: u64) -> Result<(), Trouble> {
+    fn load_data(&mut self, instance: u64) -> Result<(), DatabaseError> {
         let ready = self.set.instances.rows().filter(|row| matches!(row.readiness, Readiness::Ready { .. }));
         let mut instances: BTreeSet<u64> = ready.map(|row| row.number).collect();
         instances.insert(instance);
@@ -251,7 +255,11 @@ impl PostgresTables {
 
     // ---- changes -----------------------------------------------------------------------------------------------
 
-    pub(super) fn insert_message(&mut self, instance: u64, new: &NewMessage<'_>) -> Result<bool, Trouble> {
+    pub(super) fn insert_message(
+        &mut self,
+        instance: u64,
+        new: &NewMessage<'_>,
+    ) -> Result<bool, DatabaseError> {
         let mailbox = self.mailbox(instance)?;
         if let Some(key) = &new.prepared.key {
             let is_queued = match mailbox {
@@ -275,7 +283,7 @@ impl PostgresTables {
         instance: u64,
         messages: &[QueuedMessage],
         mark: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).mark(messages, mark),
             Mailbox::Whole => {
@@ -287,7 +295,7 @@ impl PostgresTables {
         }
     }
 
-    pub(super) fn consume(&mut self, instance: u64, extent: &Extent) -> Result<bool, Trouble> {
+    pub(super) fn consume(&mut self, instance: u64, extent: &Extent) -> Result<bool, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).consume(extent),
             Mailbox::Whole => {
@@ -305,7 +313,7 @@ impl PostgresTables {
         extent: &Extent,
         hidden_until: Timestamp,
         attempts: u32,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).release(extent, hidden_until, attempts),
             Mailbox::Whole => {
@@ -320,7 +328,7 @@ impl PostgresTables {
         }
     }
 
-    pub(super) fn count_attempt(&mut self, instance: u64, extent: &Extent) -> Result<(), Trouble> {
+    pub(super) fn count_attempt(&mut self, instance: u64, extent: &Extent) -> Result<(), DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).count_attempt(extent),
             Mailbox::Whole => {
@@ -331,7 +339,11 @@ impl PostgresTables {
         }
     }
 
-    pub(super) fn update_message(&mut self, instance: u64, changed: &QueuedMessage) -> Result<(), Trouble> {
+    pub(super) fn update_message(
+        &mut self,
+        instance: u64,
+        changed: &QueuedMessage,
+    ) -> Result<(), DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).update(changed),
             Mailbox::Whole => {
@@ -346,7 +358,11 @@ impl PostgresTables {
         }
     }
 
-    pub(super) fn delete_message(&mut self, instance: u64, message: &QueuedMessage) -> Result<(), Trouble> {
+    pub(super) fn delete_message(
+        &mut self,
+        instance: u64,
+        message: &QueuedMessage,
+    ) -> Result<(), DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).delete(message),
             Mailbox::Whole => {
@@ -356,7 +372,7 @@ impl PostgresTables {
         }
     }
 
-    pub(super) fn delete_message_by_key(&mut self, instance: u64, key: &str) -> Result<bool, Trouble> {
+    pub(super) fn delete_message_by_key(&mut self, instance: u64, key: &str) -> Result<bool, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).delete_by_key(key),
             Mailbox::Whole => {

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use super::PostgresTables;
 use crate::{
     connection::{Query, parameters},
-    fault::{Class, Trouble},
+    database_error::DatabaseError,
     value::{Columns, number},
 };
 
@@ -50,12 +50,12 @@ impl<T: Clone + Eq + Hash + Serialize + DeserializeOwned> Names<T> {
     }
 
     /// Takes rows that were stored before this transaction.
-    pub(super) fn learn<'a>(&mut self, rows: impl IntoIterator<Item = &'a Row>) -> Result<(), Trouble> {
+    pub(super) fn learn<'a>(&mut self, rows: impl IntoIterator<Item = &'a Row>) -> Result<(), DatabaseError> {
         for row in rows {
             let id = row.number("id")?;
             if !self.by_id.contains_key(&id) {
                 let value: T = serde_json::from_str(&row.column::<String>("definition")?)
-                    .map_err(|error| Trouble::new(Class::Refused, error.to_string()))?;
+                    .map_err(|error| DatabaseError::refused(error.to_string()))?;
                 self.ids.insert(value.clone(), id);
                 self.by_id.insert(id, value);
             }
@@ -64,7 +64,7 @@ impl<T: Clone + Eq + Hash + Serialize + DeserializeOwned> Names<T> {
     }
 
     /// Takes rows that this transaction may have inserted.
-    pub(super) fn learn_new(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+    pub(super) fn learn_new(&mut self, rows: &[Row]) -> Result<(), DatabaseError> {
         self.learn(rows)?;
         for row in rows {
             self.new.push(row.number("id")?);
@@ -96,7 +96,7 @@ pub(super) fn definition<T: Serialize>(value: &T) -> String {
 impl PostgresTables {
     /// A route that was not foreseen is stored inside the transaction. Another node that stores the same one waits for its
     /// end.
-    pub(super) fn route_id(&mut self, route: &Route) -> Result<RouteId, Trouble> {
+    pub(super) fn route_id(&mut self, route: &Route) -> Result<RouteId, DatabaseError> {
         if let Some(id) = self.routes.id(route) {
             return Ok(RouteId(id));
         }
@@ -105,7 +105,7 @@ impl PostgresTables {
         self.routes.id(route).map(RouteId).ok_or_else(not_stored)
     }
 
-    pub(super) fn lane_id(&mut self, lane: &Lane) -> Result<LaneId, Trouble> {
+    pub(super) fn lane_id(&mut self, lane: &Lane) -> Result<LaneId, DatabaseError> {
         if let Some(id) = self.lanes.id(lane) {
             return Ok(LaneId(id));
         }
@@ -114,7 +114,7 @@ impl PostgresTables {
         self.lanes.id(lane).map(LaneId).ok_or_else(not_stored)
     }
 
-    pub(super) fn route(&mut self, id: RouteId) -> Result<Option<Route>, Trouble> {
+    pub(super) fn route(&mut self, id: RouteId) -> Result<Option<Route>, DatabaseError> {
         if !self.routes.by_id.contains_key(&id.0) {
             let rows = self.send(&[Query::new(ROUTE, parameters![number(id.0)])])?;
             self.routes.learn(&rows.into_iter().flatten().collect::<Vec<_>>())?;
@@ -122,7 +122,7 @@ impl PostgresTables {
         Ok(self.routes.by_id.get(&id.0).cloned())
     }
 
-    pub(super) fn lane(&mut self, id: LaneId) -> Result<Option<Lane>, Trouble> {
+    pub(super) fn lane(&mut self, id: LaneId) -> Result<Option<Lane>, DatabaseError> {
         if !self.lanes.by_id.contains_key(&id.0) {
             let rows = self.send(&[Query::new(LANE, parameters![number(id.0)])])?;
             self.lanes.learn(&rows.into_iter().flatten().collect::<Vec<_>>())?;
@@ -136,6 +136,6 @@ pub(super) fn add(add: &'static str, find: &'static str, definitions: Vec<String
     [Query::new(add, parameters![definitions.clone()]), Query::new(find, parameters![definitions])]
 }
 
-fn not_stored() -> Trouble {
-    Trouble::new(Class::Refused, "a route or lane was not stored")
+fn not_stored() -> DatabaseError {
+    DatabaseError::refused("a route or lane was not stored")
 }

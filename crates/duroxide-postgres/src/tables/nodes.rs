@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     connection::{Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     record::lock_look_micros,
     value::{Columns, micros, number, span},
 };
@@ -69,7 +69,7 @@ impl Request {
 }
 
 impl PostgresTables {
-    pub(super) fn node(&mut self, name: &str) -> Result<Option<(NodeId, Vec<String>)>, Trouble> {
+    pub(super) fn node(&mut self, name: &str) -> Result<Option<(NodeId, Vec<String>)>, DatabaseError> {
         if !self.set.ending_nodes.contains_key(name) {
             self.ask_requests([Request::ending_node(name, self.given_time)])?;
         }
@@ -77,7 +77,7 @@ impl PostgresTables {
         Ok(found.map(|node| (node.id, node.session_owners.clone())))
     }
 
-    pub(super) fn take_ending_node(&mut self, name: String, rows: &[Row]) -> Result<(), Trouble> {
+    pub(super) fn take_ending_node(&mut self, name: String, rows: &[Row]) -> Result<(), DatabaseError> {
         let mut found = None;
         if let Some(row) = rows.first() {
             let owners: String = row.column("session_owners")?;
@@ -98,15 +98,15 @@ impl PostgresTables {
         Ok(())
     }
 
-    pub(super) fn write_node(&mut self, node: &NodeRow, now: Timestamp) -> Result<NodeId, Trouble> {
+    pub(super) fn write_node(&mut self, node: &NodeRow, now: Timestamp) -> Result<NodeId, DatabaseError> {
         self.set.ending_nodes.remove(&node.name);
         let parameters = parameters![node.name.clone(), micros(now), owners(node), node.capability.clone()];
         let rows = self.ask(Query::new(WRITE, parameters))?;
-        let id = rows.first().map(|row| row.number("id")).transpose()?;
-        Ok(NodeId(id.unwrap_or_default()))
+        let row = rows.first().ok_or_else(|| DatabaseError::refused("a written node has no number"))?;
+        Ok(NodeId(row.number("id")?))
     }
 
-    pub(super) fn touch_node(&mut self, name: &str, now: Timestamp) -> Result<bool, Trouble> {
+    pub(super) fn touch_node(&mut self, name: &str, now: Timestamp) -> Result<bool, DatabaseError> {
         let rows = self.ask(Query::new(TOUCH, parameters![name.to_owned(), micros(now)]))?;
         Ok(!rows.is_empty())
     }
@@ -116,7 +116,7 @@ impl PostgresTables {
         node: NodeId,
         row: &NodeRow,
         now: Timestamp,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DatabaseError> {
         self.set.ending_nodes.remove(&row.name);
         let (name, capability) = (row.name.clone(), row.capability.clone());
         self.execute(Query::new(
@@ -125,17 +125,17 @@ impl PostgresTables {
         ))
     }
 
-    pub(super) fn nodes(&mut self) -> Result<Vec<StoredNode>, Trouble> {
+    pub(super) fn nodes(&mut self) -> Result<Vec<StoredNode>, DatabaseError> {
         let rows = self.ask(Query::new(ALL, Vec::new()))?;
         rows.iter().map(stored_node).collect()
     }
 
-    pub(super) fn set_node_seen(&mut self, node: NodeId, seen_at: Timestamp) -> Result<(), Trouble> {
+    pub(super) fn set_node_seen(&mut self, node: NodeId, seen_at: Timestamp) -> Result<(), DatabaseError> {
         self.execute(Query::new(SET_SEEN, parameters![number(node.0), micros(seen_at)]))
     }
 
     /// It is deleted with the next round trip.
-    pub(super) fn delete_node(&mut self, node: NodeId) -> Result<(), Trouble> {
+    pub(super) fn delete_node(&mut self, node: NodeId) -> Result<(), DatabaseError> {
         self.set.ending_nodes.values_mut().for_each(|found| _ = found.take_if(|found| found.id == node));
         self.set.deleted_nodes.insert(node.0);
         Ok(())
@@ -143,7 +143,11 @@ impl PostgresTables {
 
     /// Its rows are loaded at once, and so are the sessions that end with it: ending a node reads each of them. A claim
     /// that has ended since its token was read is left out.
-    pub(super) fn claims_of(&mut self, node: NodeId, after: Timestamp) -> Result<Vec<ClaimToken>, Trouble> {
+    pub(super) fn claims_of(
+        &mut self,
+        node: NodeId,
+        after: Timestamp,
+    ) -> Result<Vec<ClaimToken>, DatabaseError> {
         let found = self.set.ending_nodes.values().flatten().find(|found| found.id == node);
         let (mut claims, owners) =
             found.map(|found| (found.claims.clone(), found.session_owners.clone())).unwrap_or_default();
@@ -152,7 +156,7 @@ impl PostgresTables {
         Ok(claims)
     }
 
-    fn load_claimed(&mut self, claims: &[ClaimToken], owners: Vec<String>) -> Result<(), Trouble> {
+    fn load_claimed(&mut self, claims: &[ClaimToken], owners: Vec<String>) -> Result<(), DatabaseError> {
         let (mut instances, mut activities) = (BTreeSet::new(), BTreeSet::new());
         for claim in claims {
             match claim {
@@ -203,7 +207,7 @@ fn owners(row: &NodeRow) -> String {
 }
 
 /// The node of a row.
-pub(crate) fn stored_node(row: &Row) -> Result<StoredNode, Trouble> {
+pub(crate) fn stored_node(row: &Row) -> Result<StoredNode, DatabaseError> {
     Ok(StoredNode {
         id: NodeId(row.number("id")?),
         name: row.column("name")?,

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     connection::{Query, parameters},
-    fault::{Class, Trouble},
+    database_error::DatabaseError,
     needs::Needs,
 };
 
@@ -48,9 +48,9 @@ pub(crate) struct Prefetched {
 }
 
 impl PostgresTables {
-    /// Locks and loads everything that a batch needs, in an order that avoids deadlocks: instances by number, activities by
+    /// Locks and loads everything that a batch needs, in an order that avoids deadlocks (24.2): instances by number, activities by
     /// number, then candidates, with SKIP LOCKED. Of instances that are in the row cache only the revision is loaded.
-    pub(super) fn load_needs(&mut self, needs: &Needs<'_>) -> Result<Prefetched, Trouble> {
+    pub(super) fn load_needs(&mut self, needs: &Needs<'_>) -> Result<Prefetched, DatabaseError> {
         let mut requests = self.requests_for_names(needs);
         let ahead = requests.len();
         let (cached, others) = self.cached_among(&needs.instances);
@@ -83,7 +83,7 @@ impl PostgresTables {
             let rows = tables.ask(Query::new(CLOCK, Vec::new()))?;
             time_in(rows.first().ok_or_else(no_time)?, "now")
         };
-        let time = read(self).map_err(|trouble| self.remember(trouble));
+        let time = read(self).map_err(DatabaseError::into_failure);
         if let Ok(time) = time {
             self.learn_time(asked_at, time);
         }
@@ -91,7 +91,7 @@ impl PostgresTables {
         time
     }
 
-    fn send_first(&mut self, requests: Vec<Request>, ahead: usize) -> Result<Prefetched, Trouble> {
+    fn send_first(&mut self, requests: Vec<Request>, ahead: usize) -> Result<Prefetched, DatabaseError> {
         let (queries, meanings): (Vec<_>, Vec<_>) =
             requests.into_iter().map(|request| (request.query, request.meaning)).unzip();
         let asked_at = Instant::now();
@@ -217,8 +217,8 @@ impl PostgresTables {
     }
 }
 
-fn no_time() -> Trouble {
-    Trouble::new(Class::Refused, "the database told no time")
+fn no_time() -> DatabaseError {
+    DatabaseError::refused("the database told no time")
 }
 
 impl PostgresTables {

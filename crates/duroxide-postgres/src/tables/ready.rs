@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     connection::{Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     value::{Columns, limit, number, unsigned},
 };
 
@@ -44,7 +44,7 @@ pub(super) fn first_ready_query(floors: &mut Floors) -> Query {
     Query::new(FIRST_READY, parameters![instances, activities])
 }
 
-pub(super) fn read_first_ready(row: &Row) -> Result<FirstReady, Trouble> {
+pub(super) fn read_first_ready(row: &Row) -> Result<FirstReady, DatabaseError> {
     let place = |name| row.column::<Option<i64>>(name).map(|place| place.map(unsigned));
     Ok(FirstReady {
         instance: place("instances")?,
@@ -58,7 +58,7 @@ impl PostgresTables {
     pub(super) fn ask_requests(
         &mut self,
         requests: impl IntoIterator<Item = Request>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DatabaseError> {
         let (queries, meanings): (Vec<_>, Vec<_>) =
             requests.into_iter().map(|request| (request.query, request.meaning)).unzip();
         let answers = self.ask_all(queries)?;
@@ -67,7 +67,7 @@ impl PostgresTables {
 
     // ---- instances ---------------------------------------------------------------------------------------------
 
-    pub(super) fn ready_routes(&mut self) -> Result<Vec<RouteId>, Trouble> {
+    pub(super) fn ready_routes(&mut self) -> Result<Vec<RouteId>, DatabaseError> {
         if self.set.ready_routes.counts.is_none() {
             self.ask_requests([Request::route_counts(1, self.floors.instances())])?;
             // Only whether anything is ready was asked; how much is asked where that matters.
@@ -83,7 +83,7 @@ impl PostgresTables {
         &mut self,
         route: RouteId,
         at_most: usize,
-    ) -> Result<Vec<(u64, u64)>, Trouble> {
+    ) -> Result<Vec<(u64, u64)>, DatabaseError> {
         if let Some(found) = self.known_ready(route, at_most) {
             return Ok(found);
         }
@@ -103,7 +103,11 @@ impl PostgresTables {
 
     /// How many instances are ready on a route that a claim does not take. They are not locked, so that other nodes can
     /// take them.
-    pub(super) fn count_ready_on_route(&mut self, route: RouteId, at_most: usize) -> Result<usize, Trouble> {
+    pub(super) fn count_ready_on_route(
+        &mut self,
+        route: RouteId,
+        at_most: usize,
+    ) -> Result<usize, DatabaseError> {
         if self.set.ready_routes.counts.is_none() {
             self.ask_requests([Request::route_counts(at_most, self.floors.instances())])?;
             let counts = self.set.ready_routes.counts.take().unwrap_or_default();
@@ -120,7 +124,7 @@ impl PostgresTables {
         routes: &[RouteId],
         at_most: usize,
         rows: &[Row],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DatabaseError> {
         self.take_instances(rows)?;
         for route in routes {
             let mut found = Vec::new();
@@ -132,7 +136,7 @@ impl PostgresTables {
         Ok(())
     }
 
-    pub(super) fn stray_instances(&mut self) -> Result<Vec<u64>, Trouble> {
+    pub(super) fn stray_instances(&mut self) -> Result<Vec<u64>, DatabaseError> {
         if !self.set.strays_are_read {
             self.ask_requests([Request::strays(), Request::numbers(1)])?;
         }
@@ -140,8 +144,8 @@ impl PostgresTables {
         Ok(strays.map(|row| row.number).collect())
     }
 
-    pub(super) fn due_instances(&mut self, now: Timestamp) -> Result<Vec<DueInstance>, Trouble> {
-        if self.set.due_read_at.is_none_or(|read_at| read_at < now) {
+    pub(super) fn due_instances(&mut self, now: Timestamp) -> Result<Vec<DueInstance>, DatabaseError> {
+        if !self.set.due_instances.covers(now) {
             let requests = Request::due_instances(Some(now), self.floors.due(), self.mailbox_loaded_max);
             self.ask_requests(requests.into_iter().chain([Request::numbers(1)]))?;
         }
@@ -152,7 +156,7 @@ impl PostgresTables {
         Ok(due.into_iter().map(|(_, number)| DueInstance { number, is_plainly_ready: false }).collect())
     }
 
-    pub(super) fn may_be_ready(&mut self) -> Result<Readies, Trouble> {
+    pub(super) fn may_be_ready(&mut self) -> Result<Readies, DatabaseError> {
         let rows = self.ask(Query::new(MAY_BE_READY, Vec::new()))?;
         match rows.first() {
             Some(row) => {
@@ -168,7 +172,7 @@ impl PostgresTables {
 
     // ---- activities --------------------------------------------------------------------------------------------
 
-    pub(super) fn ready_lanes(&mut self) -> Result<Vec<LaneId>, Trouble> {
+    pub(super) fn ready_lanes(&mut self) -> Result<Vec<LaneId>, DatabaseError> {
         if self.set.ready_lanes.counts.is_none() {
             self.ask_requests([Request::lane_counts(1, self.floors.activities())])?;
             let stored = self.set.ready_lanes.counts.take().unwrap_or_default();
@@ -180,7 +184,7 @@ impl PostgresTables {
         Ok(counted.chain(here).collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    pub(super) fn ready_in_lane(&mut self, lane: LaneId, at_most: usize) -> Result<Vec<u64>, Trouble> {
+    pub(super) fn ready_in_lane(&mut self, lane: LaneId, at_most: usize) -> Result<Vec<u64>, DatabaseError> {
         if let Some(found) = self.known_in_lane(lane, at_most) {
             return Ok(found);
         }
@@ -200,7 +204,11 @@ impl PostgresTables {
     }
 
     /// How many activities are ready in a lane that a claim does not take; they are not locked.
-    pub(super) fn count_ready_in_lane(&mut self, lane: LaneId, at_most: usize) -> Result<usize, Trouble> {
+    pub(super) fn count_ready_in_lane(
+        &mut self,
+        lane: LaneId,
+        at_most: usize,
+    ) -> Result<usize, DatabaseError> {
         if self.set.ready_lanes.counts.is_none() {
             self.ask_requests([Request::lane_counts(at_most, self.floors.activities())])?;
             let counts = self.set.ready_lanes.counts.take().unwrap_or_default();
@@ -218,7 +226,7 @@ impl PostgresTables {
         lanes: &[LaneId],
         at_most: usize,
         rows: &[Row],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DatabaseError> {
         self.take_activities(rows)?;
         for lane in lanes {
             let mut found = Vec::new();
@@ -230,7 +238,7 @@ impl PostgresTables {
         Ok(())
     }
 
-    pub(super) fn ready_session_lanes(&mut self) -> Result<Vec<(String, LaneId)>, Trouble> {
+    pub(super) fn ready_session_lanes(&mut self) -> Result<Vec<(String, LaneId)>, DatabaseError> {
         if self.set.session_lanes.is_none() {
             self.ask_requests([Request::session_lanes()])?;
             return Ok(self.set.session_lanes.take().unwrap_or_default().into_iter().collect());
@@ -244,7 +252,11 @@ impl PostgresTables {
 
     /// A row that was not returned may still exist: SKIP LOCKED leaves out locked rows, and so does a session of
     /// another owner.
-    pub(super) fn take_ready_in_sessions(&mut self, at_most: usize, rows: &[Row]) -> Result<(), Trouble> {
+    pub(super) fn take_ready_in_sessions(
+        &mut self,
+        at_most: usize,
+        rows: &[Row],
+    ) -> Result<(), DatabaseError> {
         let mut found: BTreeMap<(String, LaneId), Vec<u64>> = BTreeMap::new();
         for number in self.take_activities(rows)? {
             let activity = self.set.activities.get(&number).map(|activity| &activity.queued);
@@ -262,7 +274,7 @@ impl PostgresTables {
         session: &str,
         lane: LaneId,
         at_most: usize,
-    ) -> Result<Vec<u64>, Trouble> {
+    ) -> Result<Vec<u64>, DatabaseError> {
         let key = (session.to_owned(), lane);
         if let Some(read) = self.set.ready_session_lanes.get(&key)
             && let Some(found) =
@@ -287,8 +299,8 @@ fn first_of<T: Ord>(
     place: impl Fn(&T) -> u64,
 ) -> Option<Vec<T>> {
     here.sort_unstable();
-    if !read.is_end {
-        here.retain(|row| place(row) <= read.number);
+    if let ReadUpTo::Number(last) = read {
+        here.retain(|row| Some(place(row)) <= last);
         if here.len() < at_most {
             return None;
         }

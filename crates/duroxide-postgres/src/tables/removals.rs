@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     connection::{Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     value::{Columns, limit, micros, number, unsigned},
 };
 
@@ -79,7 +79,7 @@ impl Request {
 }
 
 impl PostgresTables {
-    pub(super) fn insert_removal(&mut self, task: u64, removal: &Removal) -> Result<(), Trouble> {
+    pub(super) fn insert_removal(&mut self, task: u64, removal: &Removal) -> Result<(), DatabaseError> {
         let parameters = parameters![
             number(removal.number),
             number(task),
@@ -89,7 +89,7 @@ impl PostgresTables {
         self.execute(Query::new(INSERT, parameters))
     }
 
-    pub(super) fn first_removal(&mut self, task: u64) -> Result<Option<Removal>, Trouble> {
+    pub(super) fn first_removal(&mut self, task: u64) -> Result<Option<Removal>, DatabaseError> {
         let rows = self.ask(Query::new(FIRST, parameters![number(task)]))?;
         let Some(row) = rows.first() else { return Ok(None) };
         Ok(Some(Removal {
@@ -99,20 +99,24 @@ impl PostgresTables {
         }))
     }
 
-    pub(super) fn delete_removal(&mut self, removal: &Removal) -> Result<(), Trouble> {
+    pub(super) fn delete_removal(&mut self, removal: &Removal) -> Result<(), DatabaseError> {
         self.execute(Query::new(DELETE, parameters![number(removal.number)]))
     }
 
-    pub(super) fn write_removal_task(&mut self, task: u64, remove_at: Timestamp) -> Result<(), Trouble> {
+    pub(super) fn write_removal_task(
+        &mut self,
+        task: u64,
+        remove_at: Timestamp,
+    ) -> Result<(), DatabaseError> {
         self.set.touched_removals = true;
         self.execute(Query::new(WRITE_TASK, parameters![number(task), micros(remove_at)]))
     }
 
-    pub(super) fn delete_removal_task(&mut self, task: u64) -> Result<(), Trouble> {
+    pub(super) fn delete_removal_task(&mut self, task: u64) -> Result<(), DatabaseError> {
         self.execute(Query::new(DELETE_TASK, parameters![number(task)]))
     }
 
-    pub(super) fn due_removal_task(&mut self, now: Timestamp) -> Result<Option<u64>, Trouble> {
+    pub(super) fn due_removal_task(&mut self, now: Timestamp) -> Result<Option<u64>, DatabaseError> {
         if let Some(task) = self.set.due_removal_task {
             return Ok(task);
         }
@@ -124,7 +128,7 @@ impl PostgresTables {
         &mut self,
         removal: &Removal,
         budget: &mut RemovalBudget,
-    ) -> Result<RemovedRows, Trouble> {
+    ) -> Result<RemovedRows, DatabaseError> {
         let mut removed =
             RemovedRows { events: self.remove_from(EVENTS, removal, budget)?, ..Default::default() };
         if removal.execution_id.is_none() {
@@ -145,7 +149,7 @@ impl PostgresTables {
         sql: &'static str,
         removal: &Removal,
         budget: &mut RemovalBudget,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, DatabaseError> {
         if budget.is_spent() {
             return Ok(0);
         }

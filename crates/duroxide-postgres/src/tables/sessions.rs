@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     connection::{Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     record::{Record, Session, read_all},
     value::{Columns, micros},
 };
@@ -35,7 +35,7 @@ impl Request {
 }
 
 impl PostgresTables {
-    pub(super) fn session(&mut self, id: &str) -> Result<Option<SessionRow>, Trouble> {
+    pub(super) fn session(&mut self, id: &str) -> Result<Option<SessionRow>, DatabaseError> {
         let key = id.to_owned();
         if !self.set.sessions.knows(&key) {
             let answers = self.send(&[Query::new(SESSION, parameters![key.clone()])])?;
@@ -47,13 +47,13 @@ impl PostgresTables {
 
     /// Whether a new session is inserted or an old one changed depends on the rows read: of two nodes that take a free
     /// session only one may get it.
-    pub(super) fn write_session(&mut self, row: &SessionRow) -> Result<(), Trouble> {
+    pub(super) fn write_session(&mut self, row: &SessionRow) -> Result<(), DatabaseError> {
         self.session(&row.id)?;
         self.set.sessions.put(row.id.clone(), Session(row.clone()));
         Ok(())
     }
 
-    pub(super) fn touch_session(&mut self, id: &str, now: Timestamp) -> Result<(), Trouble> {
+    pub(super) fn touch_session(&mut self, id: &str, now: Timestamp) -> Result<(), DatabaseError> {
         if let Some(session) = self.session(id)? {
             self.write_session(&SessionRow { last_activity_at: now, ..session })?;
         }
@@ -64,7 +64,7 @@ impl PostgresTables {
         &mut self,
         owner: Option<&str>,
         after: Timestamp,
-    ) -> Result<Vec<SessionRow>, Trouble> {
+    ) -> Result<Vec<SessionRow>, DatabaseError> {
         if let Some(owner) = owner.filter(|owner| self.set.session_owners.contains(*owner)) {
             let sessions = self.set.sessions.rows().map(|session| &session.0);
             let leased = sessions.filter(|session| session.owner == owner && session.until > after);
@@ -80,7 +80,7 @@ impl PostgresTables {
         Ok(sessions.into_iter().map(|session| session.0).collect())
     }
 
-    pub(super) fn delete_ended_sessions(&mut self, now: Timestamp) -> Result<usize, Trouble> {
+    pub(super) fn delete_ended_sessions(&mut self, now: Timestamp) -> Result<usize, DatabaseError> {
         let rows = self.ask(Query::new(DELETE_ENDED, parameters![micros(now)]))?;
         for row in &rows {
             let id: String = row.column("id")?;

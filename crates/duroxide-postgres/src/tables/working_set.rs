@@ -36,12 +36,40 @@ pub(super) enum Mailbox {
     Large,
 }
 
-/// How far a list of ready rows was read: those up to a number are in the working set, and locked.
+/// Which due rows were read, and locked.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum DueRead {
+    #[default]
+    Nothing,
+    /// Those that were due when the transaction began, by the database's clock, which is also the clock of the transaction.
+    AtBegin,
+    /// Those that are due at this time.
+    At(Timestamp),
+}
+
+impl DueRead {
+    /// A read at a time that the caller has set, or else when the transaction began.
+    pub(super) fn at(time: Option<Timestamp>) -> Self {
+        time.map_or(Self::AtBegin, Self::At)
+    }
+
+    /// Whether all rows that are due at this time of the transaction were read.
+    pub(super) fn covers(self, now: Timestamp) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::AtBegin => true,
+            Self::At(time) => time >= now,
+        }
+    }
+}
+
+/// How far a list of ready rows was read: those are in the working set, and locked.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ReadUpTo {
-    pub(super) number: u64,
-    /// Whether there are none behind it.
-    pub(super) is_end: bool,
+pub(super) enum ReadUpTo {
+    /// All of them.
+    End,
+    /// Those up to this number; `None` if none was.
+    Number(Option<u64>),
 }
 
 /// A list of ready rows by route or lane.
@@ -62,13 +90,13 @@ impl<K: Ord> ReadyLists<K> {
     /// How far the list of a route or lane was read. Where nothing was ready there was nothing to read.
     pub(super) fn read_up_to(&self, key: K) -> Option<ReadUpTo> {
         let counted_none = self.counts.as_ref().is_some_and(|counts| !counts.contains_key(&key));
-        let nothing = counted_none.then_some(ReadUpTo { number: 0, is_end: true });
+        let nothing = counted_none.then_some(ReadUpTo::End);
         self.read.get(&key).copied().or(nothing)
     }
 
     /// Whether all ready rows are in the working set.
     fn is_whole(&self) -> bool {
-        let is_read = |key: &K| self.read.get(key).is_some_and(|read| read.is_end);
+        let is_read = |key: &K| matches!(self.read.get(key), Some(ReadUpTo::End));
         self.counts.as_ref().is_some_and(|counts| counts.keys().all(is_read))
     }
 }
@@ -123,9 +151,8 @@ pub(super) struct WorkingSet {
     pub(super) session_lanes: Option<BTreeSet<(String, LaneId)>>,
     pub(super) ready_session_lanes: BTreeMap<(String, LaneId), ReadUpTo>,
     pub(super) strays_are_read: bool,
-    /// The time up to which due rows were read.
-    pub(super) due_read_at: Option<Timestamp>,
-    pub(super) due_activities_read_at: Option<Timestamp>,
+    pub(super) due_instances: DueRead,
+    pub(super) due_activities: DueRead,
     pub(super) due_removal_task: Option<Option<u64>>,
     /// Whether tasks to remove rows were written.
     pub(super) touched_removals: bool,
@@ -169,7 +196,7 @@ impl Numbers {
         self.blocks.extend(firsts.into_iter().map(|first| first..first.saturating_add(NUMBERS_IN_BLOCK)));
     }
 
-    /// Takes new blocks. The rest of older ones is never used: it was drawn before some rows were locked, and a message must
+    /// Takes new blocks. The rest of older ones is never used (24.3): it was drawn before some rows were locked, and a message must
     /// not get a lower number than those in its mailbox.
     pub(super) fn replace(&mut self, firsts: Vec<u64>) {
         self.blocks = firsts.into_iter().map(|first| first..first.saturating_add(NUMBERS_IN_BLOCK)).collect();
@@ -182,9 +209,9 @@ impl WorkingSet {
     /// statements of their own, because each combination of tables is a statement that the server has to keep.
     pub(super) fn unsent(&mut self, blocks: u64) -> Vec<Query> {
         self.touch_owners();
-        let revision = self.revision.unwrap_or_default();
+        let revision = self.revision;
         let mut usual = Writes { revision, ..Writes::default() };
-        // In this order rows are locked, everywhere: instances, then activities.
+        // 24.2: in this order rows are locked, everywhere: instances, then activities.
         let unverified = self.unverified_instances.iter().filter(|key| !self.instances.is_unsent(key));
         usual.verifies::<InstanceRow>(unverified, &self.instance_revisions);
         usual.changes_unchanged(&self.instances.changes(), &self.instance_revisions, |row| row.number);
@@ -321,13 +348,15 @@ impl WorkingSet {
         self.unverified_instances.clear();
         self.unverified_activities.clear();
         self.deleted_nodes.clear();
-        let revision = self.revision.unwrap_or_default();
-        let instances = self.instances.unsent().map(|row| (row.number, revision));
+        let revision = self.revision;
+        let with_revision = |number| Some((number, revision?));
+        let instances = self.instances.unsent().filter_map(|row| with_revision(row.number));
         self.instance_revisions.extend(instances);
         self.instances.unsent_keys().for_each(|number| _ = self.places.remove(number));
         let places = self.instances.unsent().filter_map(|row| Some((row.number, ready_on(row)?)));
         self.places.extend(places);
-        let activities = self.activities.unsent().map(|activity| (activity.queued.number, revision));
+        let activities =
+            self.activities.unsent().filter_map(|activity| with_revision(activity.queued.number));
         self.activity_revisions.extend(activities);
         self.instances.sent();
         self.executions.sent();

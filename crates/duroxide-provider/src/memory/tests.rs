@@ -58,7 +58,7 @@ fn a_claim_goes_on_behind_rows_that_it_cannot_decode() {
     }
 }
 
-/// Other processes would be idle if the process that stores all starts also claimed them.
+/// 24.11: other processes would be idle if the process that stores all starts also claimed them.
 #[test]
 fn a_transaction_claims_its_share_of_the_instances_that_it_begins() {
     for (shares, parts) in [(false, [7, 0]), (true, [3, 4])] {

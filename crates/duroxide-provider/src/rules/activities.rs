@@ -252,7 +252,7 @@ impl<T: Tables> Rules<T> {
     ) -> Result<Answer, ApplyError> {
         let mut activity = self.activity_locked_by(token)?;
         activity.lock = None;
-        activity.hidden_until = self.hidden_until(delay).unwrap_or_default();
+        activity.hidden_until = self.hidden_until(delay);
         activity.attempts = activity.attempts.saturating_sub(u32::from(ignore_attempt));
         self.settle_activity(activity)?;
         Ok(Answer::Done)

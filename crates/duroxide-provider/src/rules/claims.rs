@@ -145,7 +145,7 @@ impl<T: Tables> Rules<T> {
         Ok(Candidate::Claimed)
     }
 
-    /// Whether the turn of a claim may run before the claim is committed: see [`EarlyTurns`](crate::store::EarlyTurns).
+    /// 24.12: whether the turn of a claim may run before the claim is committed: see [`EarlyTurns`](crate::store::EarlyTurns).
     fn may_run_early(&mut self, number: u64, taken: &ClaimedMessages) -> bool {
         let is_early = |message: &QueuedMessage| self.early_messages.contains(&message.number);
         taken.messages.iter().all(is_early)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use duroxide_core::Timestamp;
 
-use super::{InstanceChange, InstanceRow, Lease, Loaded, Rows, Rules, Tables};
+use super::{InstanceChange, InstanceRow, Lease, Loaded, NOT_HIDDEN, Rows, Rules, Tables};
 use crate::store::{Answer, ApplyError, Refusal, token_row};
 
 impl<T: Tables> Rules<T> {
@@ -50,7 +50,7 @@ impl<T: Tables> Rules<T> {
         ignore_attempt: bool,
     ) -> Result<Answer, ApplyError> {
         let mut row = self.instance_locked_by(token)?.ok_or(Refusal::InvalidLockToken)?;
-        let hidden_until = self.hidden_until(delay).unwrap_or_default();
+        let hidden_until = self.hidden_until(delay);
         if let Some(lock) = row.lock.take() {
             self.tables.release(row.number, &lock.extent, hidden_until, u32::from(!ignore_attempt))?;
         }
@@ -60,8 +60,9 @@ impl<T: Tables> Rules<T> {
     }
 
     /// Until when an abandon with this delay hides its rows.
-    pub(super) fn hidden_until(&self, delay: Option<Duration>) -> Option<Timestamp> {
-        delay.filter(|delay| !delay.is_zero()).map(|delay| self.now.saturating_add(delay))
+    pub(super) fn hidden_until(&self, delay: Option<Duration>) -> Timestamp {
+        let delay = delay.filter(|delay| !delay.is_zero());
+        delay.map_or(NOT_HIDDEN, |delay| self.now.saturating_add(delay))
     }
 }
 

@@ -45,8 +45,8 @@ use duroxide_core::Timestamp;
 
 pub(super) use self::routes::{route_of_start, route_with, start_target};
 use super::{
-    InstanceChange, InstanceLock, InstanceRow, Lease, QueuedActivity, QueuedMessage, Readiness, RouteId,
-    Rows, Rules, Tables, is_start,
+    InstanceChange, InstanceLock, InstanceRow, Lease, NOT_HIDDEN, QueuedActivity, QueuedMessage, Readiness,
+    RouteId, Rows, Rules, Tables, VISIBLE_AT_ONCE, is_start,
 };
 use crate::store::{MessageKind, MessageRow, Visibility};
 
@@ -112,15 +112,15 @@ impl InstanceRow {
 impl QueuedActivity {
     /// A claim locks the activity, and ends the hiding by an abandon.
     pub(super) fn hold(&mut self, lease: Lease) {
-        self.hidden_until = Timestamp::ZERO;
+        self.hidden_until = NOT_HIDDEN;
         self.waits_until = Some(lease.until);
         self.lock = Some(lease);
     }
 
     /// Decides when the activity can be claimed: its lease has ended, and no abandon hides it.
     fn decide(&mut self, now: Timestamp) {
-        let leased_until = self.lock.as_ref().map_or(Timestamp::ZERO, |lease| lease.until);
-        let until = leased_until.max(self.hidden_until);
+        let leased_until = self.lock.as_ref().map(|lease| lease.until);
+        let until = leased_until.map_or(self.hidden_until, |leased| leased.max(self.hidden_until));
         self.waits_until = (now < until).then_some(until);
     }
 
@@ -320,7 +320,7 @@ fn after_arrival_at_mailbox(row: &InstanceRow, message: &MessageRow) -> AfterArr
 /// When a message becomes visible. Due times are whole milliseconds, rounded up: a delay never ends early.
 pub(super) fn due_at(visible: Visibility, now: Timestamp) -> Timestamp {
     match visible {
-        Visibility::Now => Timestamp::ZERO,
+        Visibility::Now => VISIBLE_AT_ONCE,
         Visibility::At(millis) => Timestamp::from_millis(millis),
         Visibility::After(delay) => Timestamp::from_millis(now.saturating_add(delay).as_millis_ceil()),
     }

@@ -17,6 +17,8 @@ pub use self::{
         CONTINUED_AS_NEW, ExecutionRow, Extent, InstanceLock, InstanceRow, Lease, Loaded, RUNNING, Readiness,
         Route, RouteId, is_end_of_execution, is_end_of_instance,
     },
-    message::{BatchBound, QueuedMessage, VisibleMessages, is_start, still_hidden},
+    message::{
+        BatchBound, NOT_HIDDEN, QueuedMessage, VISIBLE_AT_ONCE, VisibleMessages, is_start, still_hidden,
+    },
     removal::{ExecutionAge, Removal},
 };

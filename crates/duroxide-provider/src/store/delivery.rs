@@ -2,6 +2,8 @@
 
 use duroxide_core::Timestamp;
 
+use crate::rules::VISIBLE_AT_ONCE;
+
 /// The stored time at which a queued message became visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
@@ -9,7 +11,7 @@ pub struct Arrival {
     pub number: u64,
     /// When it was enqueued.
     pub enqueued_at: Timestamp,
-    /// When it is due; zero if it was visible at once.
+    /// When it is due, or [`VISIBLE_AT_ONCE`].
     pub due_at: Timestamp,
 }
 
@@ -19,7 +21,7 @@ pub struct Arrival {
 /// than those with lower numbers, so that a clock that was set back does not change the order of messages that were
 /// visible at once (I15).
 pub fn sort_for_delivery<M>(messages: &mut [M], arrival: impl Fn(&M) -> Arrival) {
-    if messages.iter().all(|message| arrival(message).due_at == Timestamp::ZERO) {
+    if messages.iter().all(|message| arrival(message).due_at == VISIBLE_AT_ONCE) {
         messages.sort_by_key(|message| arrival(message).number);
         return;
     }

@@ -1,4 +1,17 @@
 //! Why an operation had no effect: a refusal by the rules, or a failure of the store.
+//!
+//! An error says what its reader may do, and each layer has a type of its own for that:
+//!
+//! | Error | Made by | Read by | Decides |
+//! |---|---|---|---|
+//! | [`Refusal`] | the rules, before the first write of an operation | the caller of the operation | the transaction goes on; the call fails for good |
+//! | [`StoreFailure`], by its [`FailureClass`] | tables, from an error code of the database | the rules pass it on; reads return it | whether trying again may help |
+//! | [`ApplyError`] | the rules: one of the two above | [`carry_out`](super::TransactionSteps::carry_out) | a refusal is the answer to one operation, a failure is a fault |
+//! | [`Fault`](super::Fault) | [`transact`](super::StoreEngine::transact): a failure, and the part of the batch that it belongs to | the store thread | which part is left out, whether the batch is tried again at once, whether the store is opened anew |
+//! | [`ProviderError`] | the store thread, of a refusal or a failure | the runtime and clients | whether to call again |
+//!
+//! `Fault` follows from the class of its failure by [`Fault::of`](super::Fault::of). A store in steps blames the part that it carried
+//! out instead: its failures say nothing about other parts.
 
 use std::fmt;
 
@@ -146,6 +159,8 @@ pub struct StoreFailure {
 pub enum FailureClass {
     /// Nothing happened; trying again may help (busy, full, I/O error before the commit).
     Retryable,
+    /// Nothing happened, because another transaction was in the way; trying again at once may help.
+    LostRace,
     /// Nothing happened; trying again will not help (constraint, encoding, corrupt file).
     Permanent,
     /// The commit itself failed: it may or may not have happened. The engine must be reopened.
@@ -162,7 +177,7 @@ impl StoreFailure {
     /// either its lock or an invalid token.
     pub fn into_provider_error(self, operation: &str) -> ProviderError {
         match self.class {
-            FailureClass::Retryable | FailureClass::OutcomeUnknown => {
+            FailureClass::Retryable | FailureClass::LostRace | FailureClass::OutcomeUnknown => {
                 ProviderError::retryable(operation, self.message)
             }
             FailureClass::Permanent => ProviderError::permanent(operation, self.message),

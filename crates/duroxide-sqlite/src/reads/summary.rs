@@ -38,9 +38,9 @@ const OLDEST_ON_ROUTE: &str = concat!(
     ") FROM message WHERE message.instance = instance.id)
     FROM instance INDEXED BY instance_ready WHERE route = ?1 AND ready IS NOT NULL ORDER BY ready LIMIT 1"
 );
-/// A locked instance waits for the end of its lease.
+/// A locked instance waits for the end of its lease. NULL: it has no route.
 const LOCKED_BY_ROUTE: &str = concat!(
-    "SELECT coalesce(route, ",
+    "SELECT nullif(route, ",
     stray_route!(),
     ") AS route, count(*) AS instances FROM instance INDEXED BY instance_wake
     WHERE wake_at > ?1 AND wake_at <= ?2 AND lock_until > ?1 GROUP BY 1"
@@ -57,8 +57,9 @@ const READY_BY_SESSION_LANE: &str =
     "SELECT lane, count(*) AS ready, min(id) AS first FROM activity INDEXED BY activity_session_ready
     WHERE ready IS NOT NULL AND session_id IS NOT NULL GROUP BY lane";
 /// Activities that run or are hidden; those that became due a moment ago are ready.
-const WAITING_BY_LANE: &str = "SELECT lane, sum(coalesce(lock_until, 0) > ?1) AS running,
-        sum(coalesce(lock_until, 0) <= ?1 AND wake_at > ?1) AS delayed, sum(wake_at <= ?1) AS due,
+const WAITING_BY_LANE: &str = "SELECT lane, count(*) FILTER (WHERE lock_until > ?1) AS running,
+        count(*) FILTER (WHERE (lock_until > ?1) IS NOT TRUE AND wake_at > ?1) AS delayed,
+        count(*) FILTER (WHERE wake_at <= ?1) AS due,
         min(CASE WHEN wake_at <= ?1 THEN id END) AS first
     FROM activity INDEXED BY activity_wake WHERE wake_at IS NOT NULL GROUP BY lane";
 const SCHEDULE: &str = concat!(
@@ -100,8 +101,8 @@ pub(crate) fn queues(db: &Db, now: Timestamp) -> Result<QueueSummary, StoreFailu
 }
 
 fn routes(db: &Db, now: Timestamp) -> Result<Vec<RouteSummary>, StoreFailure> {
-    let mut routes: BTreeMap<i64, RouteSummary> = BTreeMap::new();
-    let by_route = |row: &Row<'_>| Ok((row.get::<_, i64>("route")?, unsigned(row.get("instances")?)));
+    let mut routes: BTreeMap<Option<i64>, RouteSummary> = BTreeMap::new();
+    let by_route = |row: &Row<'_>| Ok((row.get::<_, Option<i64>>("route")?, unsigned(row.get("instances")?)));
     for (route, count) in db.all(READY_BY_ROUTE, [], by_route)? {
         let oldest: Option<Option<i64>> = db.value(OLDEST_ON_ROUTE, [route])?;
         let oldest_ready_ms = oldest.flatten().map(|since| time(since).as_millis());
@@ -112,7 +113,7 @@ fn routes(db: &Db, now: Timestamp) -> Result<Vec<RouteSummary>, StoreFailure> {
         routes.entry(route).or_default().locked = count;
     }
     let named = db.all(ROUTES, [], |row| {
-        Ok((row.get::<_, i64>("id")?, row.get("name")?, row.get("version")?, triple(row, TRIPLE)?))
+        Ok((row.get::<_, Option<i64>>("id")?, row.get("name")?, row.get("version")?, triple(row, TRIPLE)?))
     })?;
     for (id, name, version, pinned) in named {
         if let Some(summary) = routes.get_mut(&id) {

@@ -1,11 +1,9 @@
 //! Activity rows: the worker queue.
 
-use std::time::Duration;
-
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     Losses, NodeId,
-    rules::{ActivityItem, ActivityTable, Lane, LaneId, Lease, QueuedActivity, Rows},
+    rules::{ActivityItem, ActivityTable, Lane, LaneId, QueuedActivity, Rows},
     store::ActivityRow,
 };
 use rusqlite::Row;
@@ -13,7 +11,7 @@ use rusqlite::Row;
 use super::{SqliteTables, payloads::whole_data};
 use crate::{
     columns::{columns, insert, update},
-    db::{Db, ONLY, count, length, limit, lossy_text, micros, number, time, unsigned},
+    db::{Db, ONLY, count, lease, length, limit, lossy_text, micros, number, time, unsigned},
 };
 
 columns!(activity as activity_columns: id, instance, execution_id, activity_id, lane, session_id, hidden_until,
@@ -22,22 +20,23 @@ columns!(activity as activity_columns: id, instance, execution_id, activity_id, 
 /// `ready` of an activity that is; it is NULL in the others.
 const READY: i64 = 1;
 
+/// The columns of a row, and behind them its JSON at [`DATA`].
+macro_rules! columns_and_data {
+    () => {
+        concat!(activity_columns!(), ", ", whole_data!("activity"))
+    };
+}
+const DATA: usize = activity::COUNT;
+
 const SELECT: &str = concat!("SELECT ", activity_columns!(), " FROM activity WHERE id = ?1");
-const SELECT_WITH_DATA: &str =
-    concat!("SELECT ", activity_columns!(), ", ", whole_data!("activity"), " FROM activity WHERE id = ?1");
-const ALL_WITH_DATA: &str = concat!(
-    "SELECT ",
-    activity_columns!(),
-    ", ",
-    whole_data!("activity"),
-    " FROM activity WHERE instance = ?1 ORDER BY id"
-);
+const SELECT_WITH_DATA: &str = concat!("SELECT ", columns_and_data!(), " FROM activity WHERE id = ?1");
+const ALL_WITH_DATA: &str =
+    concat!("SELECT ", columns_and_data!(), " FROM activity WHERE instance = ?1 ORDER BY id");
 const FIRST: &str = concat!(
     "SELECT ",
     activity_columns!(),
     " FROM activity WHERE instance = ?1 ORDER BY execution_id, activity_id LIMIT ?2"
 );
-const DATA: usize = activity::COUNT;
 const FIND: &str = "SELECT id FROM activity WHERE instance = ?1 AND execution_id = ?2 AND activity_id = ?3";
 const DELETE: &str = "DELETE FROM activity WHERE id = ?1";
 const DELETE_OF_INSTANCE: &str = "DELETE FROM activity WHERE instance = ?1";
@@ -90,7 +89,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<QueuedActivity> {
         lane: LaneId(unsigned(row.get(activity::lane)?)),
         session_id: row.get(activity::session_id)?,
         hidden_until: time(row.get(activity::hidden_until)?),
-        lock: read_lease(row)?,
+        lock: lease(row, LEASE)?,
         attempts: count(row.get(activity::attempt_count)?),
         claimed: row.get(activity::claimed)?,
         stop_requested: row.get(activity::stop_requested)?,
@@ -99,17 +98,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<QueuedActivity> {
     })
 }
 
-fn read_lease(row: &Row<'_>) -> rusqlite::Result<Option<Lease>> {
-    let Some(token) = row.get(activity::lock_token)? else { return Ok(None) };
-    Ok(Some(Lease {
-        token,
-        until: time(row.get::<_, Option<i64>>(activity::lock_until)?.unwrap_or_default()),
-        length: Duration::from_micros(unsigned(
-            row.get::<_, Option<i64>>(activity::lease)?.unwrap_or_default(),
-        )),
-        node: row.get::<_, Option<i64>>(activity::node)?.map(|node| NodeId(unsigned(node))),
-    }))
-}
+const LEASE: [usize; 4] = [activity::lock_token, activity::lock_until, activity::lease, activity::node];
 
 /// All activities of an instance, with their JSON.
 pub(crate) fn all(db: &Db, instance: u64) -> Rows<Vec<(QueuedActivity, String)>> {

@@ -42,6 +42,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<DeadLetterRow> {
     })
 }
 
+/// A letter of the worker queue has the numbers of its activity. A damaged one names execution, activity and lane 0, which do not
+/// exist: it is listed, and put back by its payload.
 fn read_origin(row: &Row<'_>) -> rusqlite::Result<Origin> {
     let number_in =
         |column| Ok::<_, rusqlite::Error>(unsigned(row.get::<_, Option<i64>>(column)?.unwrap_or(0)));

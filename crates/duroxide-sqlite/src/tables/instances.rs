@@ -1,13 +1,11 @@
 //! Instance rows.
 
-use std::time::Duration;
-
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     InstanceFilter, Losses, NodeId,
     rules::{
-        ExecutionRow, Extent, InstanceChange, InstanceLock, InstanceRow, InstanceTable, Lease, Loaded,
-        Readiness, RouteId, Rows,
+        ExecutionRow, Extent, InstanceChange, InstanceLock, InstanceRow, InstanceTable, Loaded, Readiness,
+        RouteId, Rows,
     },
 };
 use rusqlite::Row;
@@ -18,14 +16,15 @@ use super::{
 };
 use crate::{
     columns::{columns, insert, update_up_to},
-    db::{Db, count, length, limit, micros, number, time, unsigned},
+    db::{Db, count, lease, length, limit, micros, number, time, unsigned},
 };
 
 columns!(instance as instance_columns: id, instance_id, known, name, version, parent, status, execution_id, created_at,
     updated_at, route, ready, wake_at, lock_token, lock_until, lease, node, extent_mark, extent_at, extent_up_to,
     suspect, lost, blamed);
 
-/// Stored as the route of a stray mailbox, which no claim accepts by its route. Routes proper have higher numbers.
+/// Stored as the route of a stray mailbox, which no claim accepts by its route. Routes proper have higher numbers, so strays are
+/// the first entries of the index of ready instances: one seek shows whether there are any.
 macro_rules! stray_route {
     () => {
         0
@@ -172,23 +171,17 @@ fn stored_readiness(row: &InstanceRow) -> (Option<i64>, Option<i64>, Option<i64>
     }
 }
 
+const LEASE: [usize; 4] = [instance::lock_token, instance::lock_until, instance::lease, instance::node];
+
 fn read_lock(row: &Row<'_>) -> rusqlite::Result<Option<InstanceLock>> {
-    let Some(token) = row.get(instance::lock_token)? else { return Ok(None) };
+    let Some(lease) = lease(row, LEASE)? else { return Ok(None) };
     let (mark, at, up_to): (Option<i64>, Option<i64>, Option<i64>) =
         (row.get(instance::extent_mark)?, row.get(instance::extent_at)?, row.get(instance::extent_up_to)?);
-    let extent = match mark {
-        Some(mark) => Extent::Marked { mark: unsigned(mark) },
-        None => {
-            Extent::Visible { at: time(at.unwrap_or_default()), up_to: unsigned(up_to.unwrap_or_default()) }
-        }
-    };
-    let lease = Lease {
-        token,
-        until: time(row.get::<_, Option<i64>>(instance::lock_until)?.unwrap_or_default()),
-        length: Duration::from_micros(unsigned(
-            row.get::<_, Option<i64>>(instance::lease)?.unwrap_or_default(),
-        )),
-        node: row.get::<_, Option<i64>>(instance::node)?.map(|node| NodeId(unsigned(node))),
+    let extent = match (mark, at, up_to) {
+        (Some(mark), _, _) => Extent::Marked { mark: unsigned(mark) },
+        (None, Some(at), Some(up_to)) => Extent::Visible { at: time(at), up_to: unsigned(up_to) },
+        // A damaged row: its lock holds no message, and ends like any other.
+        (None, _, _) => Extent::Visible { at: Timestamp::ZERO, up_to: 0 },
     };
     Ok(Some(InstanceLock { lease, extent }))
 }

@@ -18,19 +18,17 @@ const FIRST: &str =
     concat!("SELECT ", removal_columns!(), " FROM removal WHERE task = ?1 ORDER BY id LIMIT 1");
 const DELETE: &str = "DELETE FROM removal WHERE id = ?1";
 
-/// The first rows of an instance: their sizes and keys, at the positions below. More conditions may follow the table.
+/// The first rows of an instance: their sizes as `bytes`, and the columns of their keys as `first_key` and `second_key`. More
+/// conditions may follow the table.
 macro_rules! sized_rows {
-    ($bytes:expr, $key:literal $(, $key_rest:literal)?; $table:literal $(, $and:literal)?) => {
+    ($bytes:expr, $first_key:literal $(, $second_key:literal)?; $table:literal $(, $and:literal)?) => {
         concat!(
-            "SELECT ", $bytes, ", ", $key $(, ", ", $key_rest)?,
+            "SELECT ", $bytes, " AS bytes, ", $first_key, " AS first_key" $(, ", ", $second_key, " AS second_key")?,
             " FROM ", $table, " WHERE instance = ?1" $(, $and)?,
-            " ORDER BY ", $key $(, ", ", $key_rest)?, " LIMIT ?2"
+            " ORDER BY ", $first_key $(, ", ", $second_key)?, " LIMIT ?2"
         )
     };
 }
-const BYTES: usize = 0;
-const KEY: usize = BYTES + 1;
-const KEY_REST: usize = KEY + 1;
 
 const EVENTS: &str = sized_rows!(whole_bytes!("history"), "execution_id", "event_id"; "history");
 const DELETE_EVENTS: &str =
@@ -69,7 +67,7 @@ fn remove_rows(db: &Db, removal: &Removal, budget: &mut RemovalBudget) -> Rows<R
 
 fn remove_events_of(db: &Db, id: i64, execution_id: i64, budget: &mut RemovalBudget) -> Rows<u64> {
     let columns = (id, limit(budget.rows()), execution_id);
-    let last = last_admitted(db, EVENTS_OF_EXECUTION, columns, budget, |row| row.get::<_, i64>(KEY))?;
+    let last = last_admitted(db, EVENTS_OF_EXECUTION, columns, budget, |row| row.get::<_, i64>("first_key"))?;
     let Some(event_id) = last else { return Ok(0) };
     Ok(db.execute(DELETE_EVENTS_OF_EXECUTION, (id, execution_id, event_id))? as u64)
 }
@@ -81,14 +79,14 @@ fn remove_pairs(
     id: i64,
     budget: &mut RemovalBudget,
 ) -> Rows<u64> {
-    let read = |row: &Row<'_>| Ok((row.get::<_, i64>(KEY)?, row.get::<_, i64>(KEY_REST)?));
+    let read = |row: &Row<'_>| Ok((row.get::<_, i64>("first_key")?, row.get::<_, i64>("second_key")?));
     let last = last_admitted(db, select, (id, limit(budget.rows())), budget, read)?;
     let Some(last) = last else { return Ok(0) };
     Ok(db.execute(delete, (id, last.0, last.1))? as u64)
 }
 
 fn remove_executions(db: &Db, id: i64, budget: &mut RemovalBudget) -> Rows<u64> {
-    let read = |row: &Row<'_>| row.get::<_, i64>(KEY);
+    let read = |row: &Row<'_>| row.get::<_, i64>("first_key");
     let last = last_admitted(db, EXECUTIONS, (id, limit(budget.rows())), budget, read)?;
     let Some(execution_id) = last else { return Ok(0) };
     Ok(db.execute(DELETE_EXECUTIONS, (id, execution_id))? as u64)
@@ -101,7 +99,7 @@ fn remove_keys(
     id: i64,
     budget: &mut RemovalBudget,
 ) -> Rows<()> {
-    let read = |row: &Row<'_>| row.get::<_, String>(KEY);
+    let read = |row: &Row<'_>| row.get::<_, String>("first_key");
     let last = last_admitted(db, select, (id, limit(budget.rows())), budget, read)?;
     let Some(key) = last else { return Ok(()) };
     db.execute(delete, (id, key)).map(|_| ())
@@ -116,8 +114,9 @@ fn last_admitted<K>(
     mut key: impl FnMut(&Row<'_>) -> rusqlite::Result<K>,
 ) -> Rows<Option<K>> {
     let admitted = db.all_while(select, columns, |row| {
-        let bytes: Option<i64> = row.get(BYTES)?;
-        let bytes = usize::try_from(bytes.unwrap_or_default()).unwrap_or_default();
+        // The text of a row may be missing, such as the output of an execution that runs.
+        let bytes: Option<i64> = row.get("bytes")?;
+        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or_default();
         if budget.spend(bytes) { key(row).map(Some) } else { Ok(None) }
     })?;
     Ok(admitted.into_iter().next_back())

@@ -11,8 +11,8 @@ use std::{collections::HashMap, sync::Arc};
 use duroxide_core::{Timestamp, WorkItem};
 use duroxide_provider::{
     rules::{
-        ExecutionRow, InstanceChange, InstanceRow, Loaded, NewMessage, QueuedActivity, QueuedMessage,
-        VisibleMessages,
+        ExecutionRow, InstanceChange, InstanceRow, Loaded, NOT_HIDDEN, NewMessage, QueuedActivity,
+        QueuedMessage, VISIBLE_AT_ONCE, VisibleMessages,
     },
     store::ActivityRow,
 };
@@ -188,7 +188,7 @@ impl RowCache {
 
     pub(super) fn message_arrived(&mut self, instance: u64, message: &NewMessage<'_>) {
         let Some(cached) = self.instances.get_mut(&instance) else { return };
-        let item = message.prepared.item.as_ref().filter(|_| message.due_at == Timestamp::ZERO);
+        let item = message.prepared.item.as_ref().filter(|_| message.due_at == VISIBLE_AT_ONCE);
         let waiting = cached.waiting.take().filter(|waiting| waiting.messages.len() < MESSAGES_MAX);
         let bytes = message.prepared.data.len();
         cached.waiting = waiting.zip(item).and_then(|(mut waiting, item)| {
@@ -201,7 +201,7 @@ impl RowCache {
                 kind: message.prepared.kind,
                 key: message.prepared.key.clone(),
                 enqueued_at: message.enqueued_at,
-                hidden_until: Timestamp::ZERO,
+                hidden_until: NOT_HIDDEN,
                 attempts: 0,
                 mark: None,
                 data: String::new(),
@@ -242,7 +242,7 @@ impl RowCache {
         cached.taken = match visible.messages.as_slice() {
             [sole] if visible.are_all => Taken::One(sole.due_at, sole.number),
             messages
-                if visible.are_all && messages.iter().all(|message| message.due_at == Timestamp::ZERO) =>
+                if visible.are_all && messages.iter().all(|message| message.due_at == VISIBLE_AT_ONCE) =>
             {
                 Taken::AtOnce
             }

@@ -18,6 +18,7 @@ use crate::{
 /// Pages that do not fit into a small cache go to the log while the transaction is open. A rollback leaves them there,
 /// invalid, and SQLite's next writes overwrite them.
 const SMALL_CACHE: &str = "PRAGMA cache_size = 16";
+/// No payload has this id: ids are drawn from the counter of numbers, which begins at 1.
 const FILL: &str = "INSERT INTO payload (id, data) VALUES (-1, zeroblob(?1))";
 
 /// Whether room was made, or tried to be made, since the store was opened.

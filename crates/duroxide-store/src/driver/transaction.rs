@@ -20,7 +20,7 @@ use crate::{
     submit::Delivery,
 };
 
-/// How often a batch that lost a race is tried again at once.
+/// How often a batch that lost a race is tried again at once (24.4).
 const LOST_RACES_MAX: u32 = 16;
 
 /// Up to this many operations are answered before the claims of their transaction are handed over: answered later, each of their

@@ -1,4 +1,5 @@
-//! Decides whether turns run before the transaction of their claims is committed, and how long it waits for their rounds.
+//! Decides whether turns run before the transaction of their claims is committed, and how long it waits for their rounds
+//! (24.13).
 //!
 //! A round that comes in time saves a commit. For a late round all callers of the transaction have waited for nothing, so
 //! after a transaction whose rounds were all late the next ones do not wait.

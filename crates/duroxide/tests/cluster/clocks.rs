@@ -69,7 +69,7 @@ async fn waits(ctx: OrchestrationContext, _input: String) -> Result<String, Stri
     Ok(now.duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?.as_millis().to_string())
 }
 
-/// I14, 14.1: the database's clock decides when timers fire, and nodes record its time, not that of their machines.
+/// 24.1, I14, 14.1: the database's clock decides when timers fire, and nodes record its time, not that of their machines.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn timers_and_recorded_times_are_those_of_the_database() {
     let Some(schema) = Schema::new() else { return };

@@ -45,7 +45,7 @@ pub async fn leave_an_order_half_done(folder: &Path) {
     std::future::pending::<()>().await;
 }
 
-/// I10 reaches into the caller's own rows: order and workflow exist together, or neither does. Waiting nodes are notified
+/// 24.14: I10 reaches into the caller's own rows: order and workflow exist together, or neither does. Waiting nodes are notified
 /// of the commit; without that they would find it after 30 seconds.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_and_its_workflow_exist_together_or_not_at_all() {

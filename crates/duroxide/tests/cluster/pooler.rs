@@ -50,7 +50,7 @@ const LEFT: &str =
     "SELECT greatest(max(lock_until) - (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)
     FROM {s}.activity";
 
-/// D10: behind a pooler no process is notified of the end of another one, so its leases decide: its items are taken over
+/// 24.8, D10: behind a pooler no process is notified of the end of another one, so its leases decide: its items are taken over
 /// when they end, and not before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_is_killed_behind_a_pooler_keeps_its_work_until_its_leases_end() {

@@ -2,17 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use duroxide_core::Timestamp;
 use duroxide_provider::rules::{InstanceRow, LaneId, RouteId};
 use tokio_postgres::Row;
 
 use super::{Meaning, Named, Request};
 use crate::{
-    fault::Trouble,
+    database_error::DatabaseError,
     record::{Activity, CustomStatus, Execution, Message, Record, Session, Setting, SettingChange, read_all},
     tables::{
         PostgresTables,
-        working_set::{Mailbox, WorkingSet},
+        working_set::{DueRead, Mailbox, WorkingSet},
     },
     value::Columns,
 };
@@ -20,7 +19,7 @@ use crate::{
 impl PostgresTables {
     /// Sends requests in one round trip and takes the answers into the working set. Nothing that was written is sent: rows
     /// that are not in the working set were not written.
-    pub(in crate::tables) fn load(&mut self, requests: Vec<Request>) -> Result<(), Trouble> {
+    pub(in crate::tables) fn load(&mut self, requests: Vec<Request>) -> Result<(), DatabaseError> {
         let (queries, meanings): (Vec<_>, Vec<_>) =
             requests.into_iter().map(|request| (request.query, request.meaning)).unzip();
         let answers = self.send(&queries)?;
@@ -31,12 +30,12 @@ impl PostgresTables {
         &mut self,
         meanings: Vec<Meaning>,
         answers: Vec<Vec<Row>>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DatabaseError> {
         meanings.into_iter().zip(answers).try_for_each(|(meaning, rows)| self.take_answer(meaning, &rows))
     }
 
     /// Locks and loads instances that were not foreseen. Numbers are drawn anew, behind the lock.
-    pub(in crate::tables) fn load_instances(&mut self, named: &Named) -> Result<(), Trouble> {
+    pub(in crate::tables) fn load_instances(&mut self, named: &Named) -> Result<(), DatabaseError> {
         let mut requests: Vec<Request> =
             Request::instances(named, self.mailbox_loaded_max).into_iter().collect();
         if !named.numbers.is_empty() && self.habits.custom_status {
@@ -47,7 +46,7 @@ impl PostgresTables {
         self.load(requests)
     }
 
-    fn take_answer(&mut self, meaning: Meaning, rows: &[Row]) -> Result<(), Trouble> {
+    fn take_answer(&mut self, meaning: Meaning, rows: &[Row]) -> Result<(), DatabaseError> {
         match meaning {
             Meaning::Instances(named) => self.take_named(&named, rows)?,
             Meaning::CachedInstances(cached) => self.take_cached(cached, rows)?,
@@ -58,7 +57,7 @@ impl PostgresTables {
             }
             Meaning::DueInstances(at) => {
                 self.take_instances(rows)?;
-                self.set.due_read_at = Some(at.unwrap_or(Timestamp::MAX));
+                self.set.due_instances = DueRead::at(at);
             }
             Meaning::Belongings => self.take_belongings(rows)?,
             Meaning::Activities(asked) => {
@@ -74,7 +73,7 @@ impl PostgresTables {
             Meaning::ReadyActivities(lanes, limit) => self.take_ready_activities(&lanes, limit, rows)?,
             Meaning::DueActivities(at) => {
                 self.take_activities(rows)?;
-                self.set.due_activities_read_at = Some(at.unwrap_or(Timestamp::MAX));
+                self.set.due_activities = DueRead::at(at);
             }
             Meaning::SessionsOfActivities(asked) => self.take_sessions_of(&asked, rows)?,
             Meaning::SessionsOfOwners(owners) => {
@@ -97,7 +96,7 @@ impl PostgresTables {
             }
             Meaning::SessionLanes => {
                 let read = |row: &Row| Ok((row.column("session_id")?, LaneId(row.number("lane")?)));
-                self.set.session_lanes = Some(rows.iter().map(read).collect::<Result<_, Trouble>>()?);
+                self.set.session_lanes = Some(rows.iter().map(read).collect::<Result<_, DatabaseError>>()?);
             }
             Meaning::DueRemovalTask => {
                 let task = rows.first().map(|row| row.number("number")).transpose()?;
@@ -118,7 +117,7 @@ impl PostgresTables {
     }
 
     /// Takes instances that the statement has locked.
-    pub(in crate::tables) fn take_instances(&mut self, rows: &[Row]) -> Result<Vec<u64>, Trouble> {
+    pub(in crate::tables) fn take_instances(&mut self, rows: &[Row]) -> Result<Vec<u64>, DatabaseError> {
         let instances = read_all::<InstanceRow>(rows)?;
         self.learn_revisions(rows, |set| &mut set.instance_revisions)?;
         Ok(instances
@@ -137,7 +136,7 @@ impl PostgresTables {
         &mut self,
         rows: &[Row],
         of: fn(&mut WorkingSet) -> &mut HashMap<u64, u64>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DatabaseError> {
         for row in rows {
             of(&mut self.set).entry(row.number("number")?).or_insert(row.number("revision")?);
         }
@@ -145,9 +144,9 @@ impl PostgresTables {
     }
 
     /// Takes unchanged instances out of the row cache. Now they are locked.
-    fn take_cached(&mut self, cached: BTreeMap<u64, u64>, rows: &[Row]) -> Result<(), Trouble> {
+    fn take_cached(&mut self, cached: BTreeMap<u64, u64>, rows: &[Row]) -> Result<(), DatabaseError> {
         let read = |row: &Row| Ok((row.number("number")?, row.number("revision")?));
-        let stored: HashMap<u64, u64> = rows.iter().map(read).collect::<Result<_, Trouble>>()?;
+        let stored: HashMap<u64, u64> = rows.iter().map(read).collect::<Result<_, DatabaseError>>()?;
         for (number, revision) in cached {
             if stored.get(&number) == Some(&revision) {
                 self.row_cache.recall_instance(number, &mut self.set);
@@ -158,7 +157,7 @@ impl PostgresTables {
         Ok(())
     }
 
-    fn take_named(&mut self, named: &Named, rows: &[Row]) -> Result<(), Trouble> {
+    fn take_named(&mut self, named: &Named, rows: &[Row]) -> Result<(), DatabaseError> {
         self.take_instances(rows)?;
         named.numbers.iter().for_each(|number| self.set.instances.learn(*number, None));
         for id in &named.ids {
@@ -168,7 +167,7 @@ impl PostgresTables {
     }
 
     /// Takes the counts of ready instances by route. Without stray mailboxes none have to be read.
-    fn take_route_counts(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+    fn take_route_counts(&mut self, rows: &[Row]) -> Result<(), DatabaseError> {
         let has_strays = rows.iter().any(|row| row.column("has_strays").unwrap_or(true));
         self.set.strays_are_read |= !has_strays;
         let routes = rows.iter().filter(|row| !matches!(row.column::<Option<i64>>("id"), Ok(None)));
@@ -180,7 +179,7 @@ impl PostgresTables {
     }
 
     /// Takes the rows of locked instances.
-    fn take_belongings(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+    fn take_belongings(&mut self, rows: &[Row]) -> Result<(), DatabaseError> {
         let mut mailboxes: BTreeMap<u64, Vec<Message>> = BTreeMap::new();
         for row in rows {
             let instance = row.number("instance")?;
@@ -200,7 +199,7 @@ impl PostgresTables {
     }
 
     /// Takes the current execution, and notes the tables without rows of the instance.
-    fn take_details(&mut self, instance: u64, row: &Row) -> Result<(), Trouble> {
+    fn take_details(&mut self, instance: u64, row: &Row) -> Result<(), DatabaseError> {
         let execution = row.column::<bool>("has_execution")?.then(|| Execution::read(row)).transpose()?;
         self.set.executions.learn((instance, row.number("execution_id")?), execution);
         if row.column("has_custom_status")? {
@@ -231,7 +230,7 @@ impl PostgresTables {
         }
     }
 
-    pub(in crate::tables) fn take_activities(&mut self, rows: &[Row]) -> Result<Vec<u64>, Trouble> {
+    pub(in crate::tables) fn take_activities(&mut self, rows: &[Row]) -> Result<Vec<u64>, DatabaseError> {
         let activities = read_all::<Activity>(rows)?;
         self.learn_revisions(rows, |set| &mut set.activity_revisions)?;
         Ok(activities
@@ -249,21 +248,21 @@ impl PostgresTables {
             .collect())
     }
 
-    fn take_sessions(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+    fn take_sessions(&mut self, rows: &[Row]) -> Result<(), DatabaseError> {
         for session in read_all::<Session>(rows)? {
             self.set.sessions.learn(session.0.id.clone(), Some(session));
         }
         Ok(())
     }
 
-    fn take_sessions_of_ready(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+    fn take_sessions_of_ready(&mut self, rows: &[Row]) -> Result<(), DatabaseError> {
         self.take_sessions(rows)?;
         let asked = self.set.session_lanes.iter().flatten();
         asked.for_each(|(session, _)| self.set.sessions.learn(session.clone(), None));
         Ok(())
     }
 
-    fn take_sessions_of(&mut self, activities: &BTreeSet<u64>, rows: &[Row]) -> Result<(), Trouble> {
+    fn take_sessions_of(&mut self, activities: &BTreeSet<u64>, rows: &[Row]) -> Result<(), DatabaseError> {
         self.take_sessions(rows)?;
         let asked = activities.iter().filter_map(|number| self.set.activities.get(number));
         let ids: Vec<String> = asked.filter_map(|activity| activity.queued.session_id.clone()).collect();
@@ -271,7 +270,7 @@ impl PostgresTables {
         Ok(())
     }
 
-    fn take_first_events(&mut self, ids: &BTreeSet<String>, rows: &[Row]) -> Result<(), Trouble> {
+    fn take_first_events(&mut self, ids: &BTreeSet<String>, rows: &[Row]) -> Result<(), DatabaseError> {
         for row in rows {
             let key = (row.number("instance")?, row.number("execution_id")?);
             self.set.first_events.entry(key).or_insert(Some(row.column("data")?));
@@ -283,7 +282,7 @@ impl PostgresTables {
         Ok(())
     }
 
-    fn take_setting_changes(&mut self, instances: BTreeSet<u64>, rows: &[Row]) -> Result<(), Trouble> {
+    fn take_setting_changes(&mut self, instances: BTreeSet<u64>, rows: &[Row]) -> Result<(), DatabaseError> {
         for change in read_all::<SettingChange>(rows)? {
             self.set.setting_changes.learn((change.instance, change.key.clone()), Some(change));
         }
@@ -291,7 +290,7 @@ impl PostgresTables {
         Ok(())
     }
 
-    fn take_setting_keys(&mut self, instances: BTreeSet<u64>, rows: &[Row]) -> Result<(), Trouble> {
+    fn take_setting_keys(&mut self, instances: BTreeSet<u64>, rows: &[Row]) -> Result<(), DatabaseError> {
         for row in rows {
             let (instance, key) = (row.number("instance")?, row.column::<String>("key")?);
             let setting = Setting { instance, key: key.clone(), entry: None };
@@ -301,7 +300,7 @@ impl PostgresTables {
         Ok(())
     }
 
-    fn take_custom_statuses(&mut self, instances: BTreeSet<u64>, rows: &[Row]) -> Result<(), Trouble> {
+    fn take_custom_statuses(&mut self, instances: BTreeSet<u64>, rows: &[Row]) -> Result<(), DatabaseError> {
         for status in read_all::<CustomStatus>(rows)? {
             self.set.custom_status.learn(status.instance, Some(status));
         }
@@ -313,11 +312,11 @@ impl PostgresTables {
 fn counts<'a, K: Ord>(
     rows: impl IntoIterator<Item = &'a Row>,
     key: fn(u64) -> K,
-) -> Result<BTreeMap<K, usize>, Trouble> {
+) -> Result<BTreeMap<K, usize>, DatabaseError> {
     let read = |row: &Row| {
         let ready: i64 = row.column("ready")?;
         Ok((key(row.number("id")?), usize::try_from(ready).unwrap_or_default()))
     };
-    let all: BTreeMap<K, usize> = rows.into_iter().map(read).collect::<Result<_, Trouble>>()?;
+    let all: BTreeMap<K, usize> = rows.into_iter().map(read).collect::<Result<_, DatabaseError>>()?;
     Ok(all.into_iter().filter(|(_, ready)| *ready > 0).collect())
 }

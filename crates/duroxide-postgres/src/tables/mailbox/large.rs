@@ -11,7 +11,7 @@ use duroxide_provider::{
 use crate::tables::PostgresTables;
 use crate::{
     connection::{Parameter, Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     record::{Message, read_all},
     value::{Columns, limit, micros, number, time},
 };
@@ -104,23 +104,32 @@ pub(in crate::tables) struct LargeMailbox<'a> {
 }
 
 impl LargeMailbox<'_> {
-    fn exists(&mut self, sql: &'static str, more: Vec<Parameter>) -> Result<bool, Trouble> {
+    fn exists(&mut self, sql: &'static str, more: Vec<Parameter>) -> Result<bool, DatabaseError> {
         Ok(!self.rows(sql, more)?.is_empty())
     }
 
-    fn rows(&mut self, sql: &'static str, more: Vec<Parameter>) -> Result<Vec<tokio_postgres::Row>, Trouble> {
+    fn rows(
+        &mut self,
+        sql: &'static str,
+        more: Vec<Parameter>,
+    ) -> Result<Vec<tokio_postgres::Row>, DatabaseError> {
         let mut parameters = parameters![number(self.instance)];
         parameters.extend(more);
         self.tables.ask(Query::new(sql, parameters))
     }
 
     /// Changes messages, and so gives the instance a new revision.
-    fn change(&mut self, sql: &'static str, more: Vec<Parameter>) -> Result<bool, Trouble> {
+    fn change(&mut self, sql: &'static str, more: Vec<Parameter>) -> Result<bool, DatabaseError> {
         self.tables.set.touch_instance(self.instance);
         self.exists(sql, more)
     }
 
-    fn held(&mut self, sql: &'static str, extent: &Extent, more: Vec<Parameter>) -> Result<(), Trouble> {
+    fn held(
+        &mut self,
+        sql: &'static str,
+        extent: &Extent,
+        more: Vec<Parameter>,
+    ) -> Result<(), DatabaseError> {
         let mut parameters = extent_parameters(extent);
         parameters.extend(more);
         self.change(sql, parameters).map(|_| ())
@@ -130,7 +139,7 @@ impl LargeMailbox<'_> {
         &mut self,
         now: Timestamp,
         bound: BatchBound,
-    ) -> Result<VisibleMessages, Trouble> {
+    ) -> Result<VisibleMessages, DatabaseError> {
         let rows = self.rows(VISIBLE, parameters![micros(now), limit(bound.bytes), limit(bound.messages)])?;
         let messages: Vec<QueuedMessage> =
             read_all::<Message>(&rows)?.into_iter().map(|message| message.queued).collect();
@@ -145,77 +154,84 @@ impl LargeMailbox<'_> {
         &mut self,
         kind: MessageKind,
         now: Timestamp,
-    ) -> Result<Option<QueuedMessage>, Trouble> {
+    ) -> Result<Option<QueuedMessage>, DatabaseError> {
         let rows = self.rows(FIRST_VISIBLE_START, parameters![micros(now), kind.number()])?;
         Ok(read_all::<Message>(&rows)?.into_iter().next().map(|message| message.queued))
     }
 
-    pub(in crate::tables) fn first_start(&mut self) -> Result<Option<String>, Trouble> {
+    pub(in crate::tables) fn first_start(&mut self) -> Result<Option<String>, DatabaseError> {
         self.rows(FIRST_START, Vec::new())?.first().map(|row| row.column("data")).transpose()
     }
 
-    pub(in crate::tables) fn holds_of_clients(&mut self, at_least: u64) -> Result<bool, Trouble> {
+    pub(in crate::tables) fn holds_of_clients(&mut self, at_least: u64) -> Result<bool, DatabaseError> {
         match at_least.checked_sub(1) {
             Some(others) => self.exists(HOLDS_OF_CLIENTS, parameters![number(others)]),
             None => Ok(true),
         }
     }
 
-    pub(in crate::tables) fn has_messages(&mut self) -> Result<bool, Trouble> {
+    pub(in crate::tables) fn has_messages(&mut self) -> Result<bool, DatabaseError> {
         self.exists(HAS_MESSAGES, Vec::new())
     }
 
-    pub(in crate::tables) fn has_visible(&mut self, now: Timestamp) -> Result<bool, Trouble> {
+    pub(in crate::tables) fn has_visible(&mut self, now: Timestamp) -> Result<bool, DatabaseError> {
         self.exists(HAS_VISIBLE, parameters![micros(now)])
     }
 
-    pub(in crate::tables) fn has_visible_start(&mut self, now: Timestamp) -> Result<bool, Trouble> {
+    pub(in crate::tables) fn has_visible_start(&mut self, now: Timestamp) -> Result<bool, DatabaseError> {
         self.exists(HAS_VISIBLE_START, parameters![micros(now)])
     }
 
-    pub(in crate::tables) fn has_start(&mut self) -> Result<bool, Trouble> {
+    pub(in crate::tables) fn has_start(&mut self) -> Result<bool, DatabaseError> {
         self.exists(HAS_START, Vec::new())
     }
 
-    pub(in crate::tables) fn has_other_than_queue(&mut self) -> Result<bool, Trouble> {
+    pub(in crate::tables) fn has_other_than_queue(&mut self) -> Result<bool, DatabaseError> {
         self.exists(HAS_OTHER_THAN_QUEUE, Vec::new())
     }
 
-    pub(in crate::tables) fn has_hidden_queue(&mut self, now: Timestamp) -> Result<bool, Trouble> {
+    pub(in crate::tables) fn has_hidden_queue(&mut self, now: Timestamp) -> Result<bool, DatabaseError> {
         self.exists(HAS_HIDDEN_QUEUE, parameters![micros(now)])
     }
 
-    pub(in crate::tables) fn has_attempted(&mut self) -> Result<bool, Trouble> {
+    pub(in crate::tables) fn has_attempted(&mut self) -> Result<bool, DatabaseError> {
         self.exists(HAS_ATTEMPTED, Vec::new())
     }
 
-    pub(in crate::tables) fn has_key(&mut self, key: &str) -> Result<bool, Trouble> {
+    pub(in crate::tables) fn has_key(&mut self, key: &str) -> Result<bool, DatabaseError> {
         self.exists(HAS_KEY, parameters![key.to_owned()])
     }
 
-    pub(in crate::tables) fn next_visible(&mut self, now: Timestamp) -> Result<Option<Timestamp>, Trouble> {
+    pub(in crate::tables) fn next_visible(
+        &mut self,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, DatabaseError> {
         first_time(&self.rows(NEXT_VISIBLE, parameters![micros(now)])?)
     }
 
-    pub(in crate::tables) fn oldest(&mut self) -> Result<Option<Timestamp>, Trouble> {
+    pub(in crate::tables) fn oldest(&mut self) -> Result<Option<Timestamp>, DatabaseError> {
         first_time(&self.rows(OLDEST, Vec::new())?)
     }
 
     pub(in crate::tables) fn waiting_since(
         &mut self,
         since: Timestamp,
-    ) -> Result<Vec<QueuedMessage>, Trouble> {
+    ) -> Result<Vec<QueuedMessage>, DatabaseError> {
         let rows = self.rows(WAITING_SINCE, parameters![micros(since)])?;
         Ok(read_all::<Message>(&rows)?.into_iter().map(|message| message.queued).collect())
     }
 
-    pub(in crate::tables) fn mark(&mut self, messages: &[QueuedMessage], mark: u64) -> Result<(), Trouble> {
+    pub(in crate::tables) fn mark(
+        &mut self,
+        messages: &[QueuedMessage],
+        mark: u64,
+    ) -> Result<(), DatabaseError> {
         let due: Vec<i64> = messages.iter().map(|message| micros(message.due_at)).collect();
         let taken: Vec<i64> = messages.iter().map(|message| number(message.number)).collect();
         self.change(MARK, parameters![number(mark), due, taken]).map(|_| ())
     }
 
-    pub(in crate::tables) fn consume(&mut self, extent: &Extent) -> Result<bool, Trouble> {
+    pub(in crate::tables) fn consume(&mut self, extent: &Extent) -> Result<bool, DatabaseError> {
         self.held(CONSUME, extent, Vec::new())?;
         self.has_messages()
     }
@@ -225,15 +241,15 @@ impl LargeMailbox<'_> {
         extent: &Extent,
         hidden_until: Timestamp,
         attempts: u32,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DatabaseError> {
         self.held(RELEASE, extent, parameters![micros(hidden_until), i64::from(attempts)])
     }
 
-    pub(in crate::tables) fn count_attempt(&mut self, extent: &Extent) -> Result<(), Trouble> {
+    pub(in crate::tables) fn count_attempt(&mut self, extent: &Extent) -> Result<(), DatabaseError> {
         self.held(COUNT_ATTEMPT, extent, Vec::new())
     }
 
-    pub(in crate::tables) fn update(&mut self, message: &QueuedMessage) -> Result<(), Trouble> {
+    pub(in crate::tables) fn update(&mut self, message: &QueuedMessage) -> Result<(), DatabaseError> {
         let parameters = parameters![
             micros(message.due_at),
             number(message.number),
@@ -245,11 +261,11 @@ impl LargeMailbox<'_> {
         self.change(UPDATE, parameters).map(|_| ())
     }
 
-    pub(in crate::tables) fn delete(&mut self, message: &QueuedMessage) -> Result<(), Trouble> {
+    pub(in crate::tables) fn delete(&mut self, message: &QueuedMessage) -> Result<(), DatabaseError> {
         self.change(DELETE, parameters![micros(message.due_at), number(message.number)]).map(|_| ())
     }
 
-    pub(in crate::tables) fn delete_by_key(&mut self, key: &str) -> Result<bool, Trouble> {
+    pub(in crate::tables) fn delete_by_key(&mut self, key: &str) -> Result<bool, DatabaseError> {
         self.change(DELETE_BY_KEY, parameters![key.to_owned()])
     }
 }
@@ -263,7 +279,7 @@ fn extent_parameters(extent: &Extent) -> Vec<Parameter> {
     }
 }
 
-fn first_time(rows: &[tokio_postgres::Row]) -> Result<Option<Timestamp>, Trouble> {
+fn first_time(rows: &[tokio_postgres::Row]) -> Result<Option<Timestamp>, DatabaseError> {
     match rows.first() {
         Some(row) => Ok(row.column::<Option<i64>>("at")?.map(time)),
         None => Ok(None),

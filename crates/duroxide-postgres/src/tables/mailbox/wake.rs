@@ -5,7 +5,7 @@ use duroxide_provider::store::{MessageRow, Readies};
 
 use crate::{
     connection::{Frame, Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     tables::PostgresTables,
     value::{Columns, micros},
 };
@@ -49,7 +49,7 @@ impl PostgresTables {
         &mut self,
         message: &MessageRow,
         now: Option<Timestamp>,
-    ) -> Result<Option<Woken>, Trouble> {
+    ) -> Result<Option<Woken>, DatabaseError> {
         let query = Query::new(
             WAKE,
             parameters![

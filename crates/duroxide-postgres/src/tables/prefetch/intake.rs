@@ -5,13 +5,13 @@ use duroxide_provider::store::{INTAKE_BYTES_MAX, IntakeRow, StoreFailure};
 use super::Prefetched;
 use crate::{
     connection::{Frame, Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     needs::Needs,
     tables::{Phase, PostgresTables},
     value::{Columns, limit},
 };
 
-/// One node applies rows at a time: two could change the order of one caller's rows. The lock ends with the transaction.
+/// 24.14: one node applies rows at a time: two could change the order of one caller's rows. The lock ends with the transaction.
 const LOCK: &str =
     "SELECT pg_try_advisory_xact_lock(hashtextextended('duroxide intake {s}', 0)) AS is_locked";
 /// The row that exceeds the bytes is the last one.
@@ -40,7 +40,7 @@ impl Waiting {
 
 impl PostgresTables {
     /// Begins a transaction that takes rows over, in one round trip.
-    pub(crate) fn begin_intake(&mut self, max: usize) -> Result<Waiting, Trouble> {
+    pub(crate) fn begin_intake(&mut self, max: usize) -> Result<Waiting, DatabaseError> {
         self.forget();
         self.phase = Phase::Unsent;
         let bytes_max = i64::try_from(INTAKE_BYTES_MAX).unwrap_or(i64::MAX);
@@ -67,7 +67,10 @@ impl PostgresTables {
     /// Locks and loads the rows that the intake needs, in one round trip of the same transaction. `None`: the intake
     /// names new routes. These must not be stored in a transaction that may be rolled back, so this one is rolled back,
     /// and has to begin again.
-    pub(crate) fn prefetch_for_intake(&mut self, needs: &Needs<'_>) -> Result<Option<Prefetched>, Trouble> {
+    pub(crate) fn prefetch_for_intake(
+        &mut self,
+        needs: &Needs<'_>,
+    ) -> Result<Option<Prefetched>, DatabaseError> {
         let names = self.requests_for_names(needs);
         if !names.is_empty() {
             self.rollback();
@@ -88,7 +91,7 @@ impl PostgresTables {
         &mut self,
         numbers: Vec<i64>,
         notification: Option<Query>,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, DatabaseError> {
         let delete = Query::new(DELETE, parameters![numbers]);
         self.finish_and_notify(vec![delete], notification).map(|(_, was_told)| was_told)
     }
@@ -96,7 +99,7 @@ impl PostgresTables {
     /// Whether something waits to be taken over.
     pub(crate) fn has_intake(&mut self) -> Result<bool, StoreFailure> {
         let found = self.ask(Query::new(HAS_ROWS, Vec::new())).map(|rows| !rows.is_empty());
-        let found = found.map_err(|trouble| self.remember(trouble));
+        let found = found.map_err(DatabaseError::into_failure);
         self.rollback();
         found
     }

@@ -15,7 +15,7 @@ use tokio_postgres::Row;
 
 use crate::{
     connection::parameters,
-    fault::Trouble,
+    database_error::DatabaseError,
     session::News,
     tables::load::{Meaning, Request},
     value::{Columns, micros, number, unsigned},
@@ -141,9 +141,9 @@ impl Floors {
         (0, 0)
     }
 
-    pub(in crate::tables) fn take(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+    pub(in crate::tables) fn take(&mut self, rows: &[Row]) -> Result<(), DatabaseError> {
         let Some(row) = rows.first().filter(|_| self.is_on) else { return Ok(()) };
-        let read = |name| Ok::<_, Trouble>(row.column::<Option<i64>>(name)?.map(unsigned));
+        let read = |name| Ok::<_, DatabaseError>(row.column::<Option<i64>>(name)?.map(unsigned));
         self.found = Some((read("instances")?, read("activities")?));
         if let Some(sent_at) = self.full_sent_at.take() {
             let took = sent_at.elapsed();

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use super::NUMBERS_IN_BLOCK;
 use crate::{
     connection::{Frame, Query, parameters},
-    fault::Trouble,
+    database_error::DatabaseError,
     tables::{
         Phase, PostgresTables,
         ready::{first_ready_query, read_first_ready},
@@ -50,7 +50,7 @@ pub(crate) enum Looked {
 
 impl PostgresTables {
     /// Sends the writes and commits, in one round trip. Sends nothing if nothing was read or written.
-    pub(in crate::tables) fn commit(&mut self) -> Result<(), Trouble> {
+    pub(in crate::tables) fn commit(&mut self) -> Result<(), DatabaseError> {
         self.finish_and_notify(Vec::new(), None).map(|_| ())
     }
 
@@ -62,7 +62,7 @@ impl PostgresTables {
         now: Timestamp,
         asks: bool,
         notification: Option<Query>,
-    ) -> Result<Committed, Trouble> {
+    ) -> Result<Committed, DatabaseError> {
         let asks = asks || self.set.writes_rare_due();
         let wrote = self.set.earliest_due();
         let from = self.floors.due();
@@ -97,7 +97,7 @@ impl PostgresTables {
         &mut self,
         questions: Vec<Query>,
         notification: Option<Query>,
-    ) -> Result<(Vec<Vec<Row>>, bool), Trouble> {
+    ) -> Result<(Vec<Vec<Row>>, bool), DatabaseError> {
         let mut queries = self.unsent(self.blocks_to_draw())?;
         let writes = queries.len();
         queries.extend(questions);
@@ -123,7 +123,7 @@ impl PostgresTables {
     }
 
     /// The transaction was committed: its rows go into the row cache.
-    fn keep_written(&mut self, outcome: Option<&Row>, asked_at: Instant) -> Result<(), Trouble> {
+    fn keep_written(&mut self, outcome: Option<&Row>, asked_at: Instant) -> Result<(), DatabaseError> {
         self.routes.keep();
         self.lanes.keep();
         self.set.sent();
@@ -136,7 +136,7 @@ impl PostgresTables {
     }
 
     /// The statements for the writes of this transaction.
-    pub(in crate::tables) fn unsent(&mut self, blocks: u64) -> Result<Vec<Query>, Trouble> {
+    pub(in crate::tables) fn unsent(&mut self, blocks: u64) -> Result<Vec<Query>, DatabaseError> {
         if self.set.revision.is_none() && self.set.has_writes() {
             self.set.revision = Some(self.next_number()?);
         }
@@ -151,7 +151,7 @@ impl PostgresTables {
     pub(in crate::tables) fn next_due(
         &mut self,
         sessions_after: Timestamp,
-    ) -> Result<Option<Timestamp>, Trouble> {
+    ) -> Result<Option<Timestamp>, DatabaseError> {
         let rows = self.ask(next_due_query(sessions_after, 0))?;
         read_next_due(&rows)
     }
@@ -166,7 +166,7 @@ fn next_due_query(sessions_after: Timestamp, from: i64) -> Query {
     Query::new(NEXT_DUE, parameters![micros(sessions_after), from])
 }
 
-fn read_next_due(rows: &[Row]) -> Result<Option<Timestamp>, Trouble> {
+fn read_next_due(rows: &[Row]) -> Result<Option<Timestamp>, DatabaseError> {
     match rows.first() {
         Some(row) => Ok(row.column::<Option<i64>>("at")?.map(time)),
         None => Ok(None),

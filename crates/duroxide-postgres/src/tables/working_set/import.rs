@@ -7,20 +7,23 @@ use duroxide_provider::{
 
 use crate::{
     PostgresTables,
-    fault::Trouble,
+    database_error::DatabaseError,
     record::{Activity, CustomStatus, Execution, Letter, Message, Setting, SettingChange},
 };
 
 impl PostgresTables {
     /// Inserts instances with everything that belongs to them, in one transaction.
-    pub(crate) fn import_instances(&mut self, instances: Vec<StoredInstance>) -> Result<(), Trouble> {
+    pub(crate) fn import_instances(&mut self, instances: Vec<StoredInstance>) -> Result<(), DatabaseError> {
         self.in_transaction(|tables| {
             instances.into_iter().try_for_each(|stored| tables.import_instance(stored))
         })
     }
 
     /// Inserts dead letters, in one transaction.
-    pub(crate) fn import_dead_letters(&mut self, letters: Vec<DeadLetterRecord>) -> Result<(), Trouble> {
+    pub(crate) fn import_dead_letters(
+        &mut self,
+        letters: Vec<DeadLetterRecord>,
+    ) -> Result<(), DatabaseError> {
         self.in_transaction(|tables| {
             for DeadLetterRecord { number, mut row, lane } in letters {
                 if let (Origin::Activity { lane: id, .. }, Some(lane)) = (&mut row.origin, lane) {
@@ -32,12 +35,15 @@ impl PostgresTables {
         })
     }
 
-    fn in_transaction(&mut self, fill: impl FnOnce(&mut Self) -> Result<(), Trouble>) -> Result<(), Trouble> {
+    fn in_transaction(
+        &mut self,
+        fill: impl FnOnce(&mut Self) -> Result<(), DatabaseError>,
+    ) -> Result<(), DatabaseError> {
         self.begin();
         fill(self).and_then(|()| self.commit()).inspect_err(|_| self.rollback())
     }
 
-    fn import_instance(&mut self, stored: StoredInstance) -> Result<(), Trouble> {
+    fn import_instance(&mut self, stored: StoredInstance) -> Result<(), DatabaseError> {
         let record = stored.instance;
         let (mut row, instance) = (record.row.clone(), record.row.number);
         row.route = record.route.map(|route| self.route_id(&route)).transpose()?;

@@ -28,7 +28,8 @@ pub(super) fn together(parts: Vec<Part>, blocks: u64) -> Option<Query> {
 /// Statements that write tables.
 #[derive(Debug, Default)]
 pub(super) struct Writes {
-    pub(super) revision: u64,
+    /// The revision of the transaction, if it has one.
+    pub(super) revision: Option<u64>,
     pub(super) parts: Vec<Part>,
 }
 
@@ -48,7 +49,7 @@ impl Writes {
         keys: impl Iterator<Item = &'a u64>,
         revisions: &HashMap<u64, u64>,
     ) {
-        let known = |number: &u64| revisions.get(number).copied().unwrap_or_default();
+        let known = |number: &u64| revisions.get(number).copied();
         let keys: Vec<_> = keys.map(|key| (vec![Value::from(*key)], known(key))).collect();
         if !keys.is_empty() {
             let unchanged = keys.len();
@@ -56,14 +57,15 @@ impl Writes {
         }
     }
 
-    /// For tables with revisions. A row with an unknown revision was not read, and is left out.
+    /// For tables with revisions. A row with an unknown revision was not read; it is not found, and
+    /// the transaction fails.
     pub(super) fn changes_unchanged<R: Record>(
         &mut self,
         changes: &Changes<'_, u64, R>,
         revisions: &HashMap<u64, u64>,
         number: fn(&R) -> u64,
     ) {
-        let known = |number: u64| revisions.get(&number).copied().unwrap_or_default();
+        let known = |number: u64| revisions.get(&number).copied();
         if !changes.deleted.is_empty() {
             let keys = changes.deleted.iter().map(|key| (vec![Value::from(**key)], known(**key)));
             self.push(delete_unchanged::<R>(keys), false, changes.deleted.len());

@@ -10,7 +10,7 @@ use duroxide_core::Timestamp;
 
 use super::table::{Index, Table, refile};
 use crate::{
-    rules::{BatchBound, Extent, NewMessage, QueuedMessage, VisibleMessages},
+    rules::{BatchBound, Extent, NOT_HIDDEN, NewMessage, QueuedMessage, VisibleMessages},
     store::{CANCELLATION, MessageKind, calling_parent},
 };
 
@@ -43,7 +43,7 @@ impl Message {
             kind: prepared.kind,
             key: prepared.key.clone(),
             enqueued_at: new.enqueued_at,
-            hidden_until: Timestamp::ZERO,
+            hidden_until: NOT_HIDDEN,
             attempts: 0,
             mark: None,
             data: String::new(),
@@ -104,7 +104,7 @@ impl Index<MessageKey, Message> for MailboxIndex {
             |message: &Message| message.row.is_start().then_some((instance, message.row.kind, position));
         refile(&mut self.starts, before.and_then(start), after.and_then(start));
         let hidden_until =
-            |message: &Message| Some(message.row.hidden_until).filter(|until| *until > Timestamp::ZERO);
+            |message: &Message| Some(message.row.hidden_until).filter(|until| *until > NOT_HIDDEN);
         let hidden = |message: &Message| Some((instance, hidden_until(message)?, position));
         refile(&mut self.hidden, before.and_then(hidden), after.and_then(hidden));
         let hidden_queue = |message: &Message| {

@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use duroxide_core::Timestamp;
-
 use crate::rules::{
-    InstanceChange, InstanceRow, Rows, Rules, Tables,
+    InstanceChange, InstanceRow, NOT_HIDDEN, Rows, Rules, Tables,
     management::removal::{STEP, deleted, unfinished},
 };
 use crate::{
@@ -136,7 +134,7 @@ impl<T: Tables> Rules<T> {
                 self.settle(row)?;
             } else if self.tables.has_start(child)? {
                 if let Some(lock) = row.lock.take() {
-                    self.tables.release(child, &lock.extent, Timestamp::ZERO, 1)?;
+                    self.tables.release(child, &lock.extent, NOT_HIDDEN, 1)?;
                 }
                 self.settle_with(row, InstanceChange::Lock)?;
             } else {

@@ -8,8 +8,8 @@ use crate::{
     DeadLetter, InstanceNeeds, QueuedActivityInfo, QueuedMessageInfo, QueuedWork, SessionLease,
     VersionTriple, WorkLock,
     rules::{
-        InstanceRow, Lane, Lease, QueuedActivity, QueuedMessage, Route, SessionRow, readiness::route_with,
-        still_hidden,
+        InstanceRow, Lane, Lease, NOT_HIDDEN, QueuedActivity, QueuedMessage, Route, SessionRow,
+        VISIBLE_AT_ONCE, readiness::route_with, still_hidden,
     },
     store::StoredNode,
 };
@@ -103,7 +103,7 @@ impl WorkRows {
         QueuedMessageInfo {
             data: message.data.clone(),
             enqueued_at_ms: message.enqueued_at.as_millis(),
-            visible_at_ms: (visible_at > Timestamp::ZERO).then(|| visible_at.as_millis_ceil()),
+            visible_at_ms: (visible_at > VISIBLE_AT_ONCE).then(|| visible_at.as_millis_ceil()),
             attempts: self.attempts(message),
         }
     }
@@ -118,7 +118,7 @@ impl WorkRows {
             tag: lane.tag.clone(),
             session_id: row.session_id.clone(),
             attempts: row.attempts,
-            hidden_until_ms: (hidden_until > Timestamp::ZERO).then(|| hidden_until.as_millis_ceil()),
+            hidden_until_ms: (hidden_until > NOT_HIDDEN).then(|| hidden_until.as_millis_ceil()),
             lock: live.map(|lease| self.lock(lease)),
             stop_requested: row.stop_requested,
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use duroxide_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Lease;
+use super::{Lease, NOT_HIDDEN};
 use crate::{Losses, store::ActivityRow};
 
 /// An activity in the worker queue.
@@ -50,7 +50,7 @@ impl QueuedActivity {
             activity_id: prepared.activity_id,
             lane,
             session_id: prepared.session_id.clone(),
-            hidden_until: Timestamp::ZERO,
+            hidden_until: NOT_HIDDEN,
             lock: None,
             attempts: 0,
             claimed: false,

@@ -7,12 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::{Arrival, MessageKind};
 
+/// `due_at` of a message that was visible at once. It is part of the key of the table, in front of all due times, and a clock that is
+/// set back does not hide the message.
+pub const VISIBLE_AT_ONCE: Timestamp = Timestamp::ZERO;
+/// `hidden_until` of a message or an activity that no abandon hides. Stores have an index of the rows with a later time.
+pub const NOT_HIDDEN: Timestamp = Timestamp::ZERO;
+
 /// A message in the mailbox of an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuedMessage {
     /// Its key. Messages are numbered in the order of their arrival.
     pub number: u64,
-    /// When it becomes visible by itself; zero if it was visible at once. A clock that is set back must not hide it.
+    /// When it becomes visible by itself, or [`VISIBLE_AT_ONCE`].
     pub due_at: Timestamp,
     /// The kind, as far as a store distinguishes it.
     pub kind: MessageKind,
@@ -20,7 +26,7 @@ pub struct QueuedMessage {
     pub key: Option<String>,
     /// When it was enqueued.
     pub enqueued_at: Timestamp,
-    /// Until when an abandon hides it; zero if none did.
+    /// Until when an abandon hides it, or [`NOT_HIDDEN`].
     pub hidden_until: Timestamp,
     /// How often it was claimed, without the claim of a present lock.
     pub attempts: u32,
@@ -72,7 +78,7 @@ impl QueuedMessage {
 
     /// Whether clients send such messages. Messages of the runtime have a key or a due time.
     pub fn is_from_client(&self) -> bool {
-        self.key.is_none() && self.due_at == Timestamp::ZERO && !self.is_start()
+        self.key.is_none() && self.due_at == VISIBLE_AT_ONCE && !self.is_start()
     }
 
     /// Whether the message can begin an execution.
@@ -83,7 +89,7 @@ impl QueuedMessage {
 
 /// Until when a row is hidden. A time that has passed hides nothing, whether or not it is still stored.
 pub fn still_hidden(until: Timestamp, now: Timestamp) -> Timestamp {
-    if until > now { until } else { Timestamp::ZERO }
+    if until > now { until } else { NOT_HIDDEN }
 }
 
 /// Whether a message of this kind can begin an execution.

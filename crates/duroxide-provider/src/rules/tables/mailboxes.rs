@@ -3,7 +3,7 @@
 use duroxide_core::Timestamp;
 
 use crate::{
-    rules::{BatchBound, Extent, QueuedMessage, Rows, VisibleMessages},
+    rules::{BatchBound, Extent, NOT_HIDDEN, QueuedMessage, Rows, VisibleMessages},
     store::{MessageKind, MessageRow},
 };
 
@@ -108,7 +108,7 @@ impl NewMessage<'_> {
             kind: self.prepared.kind,
             key: self.prepared.key.clone(),
             enqueued_at: self.enqueued_at,
-            hidden_until: Timestamp::ZERO,
+            hidden_until: NOT_HIDDEN,
             attempts: 0,
             mark: None,
             data: self.prepared.data.clone(),

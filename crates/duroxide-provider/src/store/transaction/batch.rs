@@ -151,13 +151,25 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// The fault behind a failure of a part, whose class says whether that part is to blame. `done` is the result of a commit that
+    /// may have succeeded.
+    pub fn of(failure: StoreFailure, part: BatchPart, done: Option<Done>) -> Self {
+        match failure.class {
+            FailureClass::Permanent => Self::Broken { part, failure },
+            FailureClass::Retryable => Self::Unavailable(failure),
+            FailureClass::LostRace => Self::LostRace(failure),
+            FailureClass::OutcomeUnknown => Self::OutcomeUnknown { failure, done: done.map(Box::new) },
+        }
+    }
+
+    /// The fault behind a failure outside of any part: of the beginning, for example.
+    pub fn of_transaction(failure: StoreFailure) -> Self {
+        Self::of(failure, BatchPart::SomeOperation, None)
+    }
+
     /// The fault behind a commit that failed.
     pub fn of_commit(failure: StoreFailure, done: Done) -> Self {
-        match failure.class {
-            FailureClass::Permanent => Self::Broken { part: BatchPart::SomeOperation, failure },
-            FailureClass::Retryable => Self::Unavailable(failure),
-            FailureClass::OutcomeUnknown => Self::OutcomeUnknown { failure, done: Some(Box::new(done)) },
-        }
+        Self::of(failure, BatchPart::SomeOperation, Some(done))
     }
 
     /// The failure of the store.

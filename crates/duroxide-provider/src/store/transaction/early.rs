@@ -1,4 +1,4 @@
-//! Turns that run before the claims of their instances are committed.
+//! Turns that run before the claims of their instances are committed (24.12, 24.13).
 //!
 //! A transaction that records the result of an activity usually makes an instance ready and claims it. If the turn runs while
 //! the transaction is open, its round is committed with it: one commit instead of two, and the message between them is never

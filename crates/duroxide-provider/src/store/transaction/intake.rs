@@ -29,7 +29,7 @@ pub struct TakenOver {
 /// Applies rows by `take`, which runs one transaction for up to the given number of rows, or makes a dead letter of a
 /// row for the given reason.
 ///
-/// If a row breaks its transaction, the next one takes a single row, and a row that breaks even that becomes a dead letter:
+/// 24.15: if a row breaks its transaction, the next one takes a single row, and a row that breaks even that becomes a dead letter:
 /// no row holds up those behind it.
 ///
 /// A store that cannot even store a dead letter leaves the rows where they are.

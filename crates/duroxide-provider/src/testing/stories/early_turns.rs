@@ -61,7 +61,7 @@ fn ends(claim: &OrchestrationClaim) -> Option<Turn> {
     Some(Turn::later(claim).completed(2).complete("done"))
 }
 
-/// I10, I11: the result, the turn and the end are one commit, and the message between them is consumed.
+/// 24.13, I10, I11: the result, the turn and the end are one commit, and the message between them is consumed.
 pub fn the_round_of_an_early_turn_is_part_of_its_transaction(mut s: Scenario) {
     let work = with_activity(&mut s, "a");
     let ran = apply_with_turns(&mut s, &ack(&work, completed("a", 2)), &ends);
@@ -88,7 +88,7 @@ pub fn an_early_turn_hands_out_work(mut s: Scenario) {
     assert_eq!(s.ack(works[0], Some(&completed("a", 4))), Ok(()));
 }
 
-/// I12: if an early turn kills the process, the attempt of the activity is all that is counted. So the second attempt of
+/// 24.12, I12: if an early turn kills the process, the attempt of the activity is all that is counted. So the second attempt of
 /// an activity leads to a claim that is stored first.
 pub fn only_a_first_attempt_leads_to_an_early_turn(mut s: Scenario) {
     with_activity(&mut s, "a");
@@ -102,7 +102,7 @@ pub fn only_a_first_attempt_leads_to_an_early_turn(mut s: Scenario) {
     s.commit(&claim, ends(&claim).unwrap()).unwrap();
 }
 
-/// I12: attempts of a client's sending are not counted.
+/// 24.12, I12: attempts of a client's sending are not counted.
 pub fn messages_of_clients_do_not_run_early(mut s: Scenario) {
     s.running("a");
     for item in [raise("a", "e"), start("b")] {
@@ -112,7 +112,7 @@ pub fn messages_of_clients_do_not_run_early(mut s: Scenario) {
     }
 }
 
-/// I12: a message that was stored before has attempts of its own.
+/// 24.12, I12: a message that was stored before has attempts of its own.
 pub fn a_mailbox_with_stored_messages_does_not_run_early(mut s: Scenario) {
     let work = with_activity(&mut s, "a");
     s.send(&raise("a", "e"));
@@ -137,7 +137,7 @@ pub fn messages_of_a_round_are_handed_over_after_the_commit(mut s: Scenario) {
     assert_eq!(ran.claims().len(), 1);
 }
 
-/// Until the round of an instance is committed, its execution is not back for another turn.
+/// 24.12: until the round of an instance is committed, its execution is not back for another turn.
 pub fn an_instance_has_one_round_in_a_transaction(mut s: Scenario) {
     s.run_first_turn(Turn::first("a").activity().activity(), &start("a"));
     let works = s.work_all(&work_fetch(2)).items;

@@ -77,9 +77,24 @@ fn is_of_narrow_time(db: &Db, query: &InstanceQuery) -> Result<bool, StoreFailur
     if query.created_from.is_none() && query.created_before.is_none() {
         return Ok(false);
     }
-    let from = query.created_from.map_or(0, stored_time);
-    let before = query.created_before.map_or(i64::MAX, stored_time);
+    let (from, before) = (from_time(query.created_from), before_time(query.created_before));
     Ok(!db.exists(BEYOND_NARROW_TIME, (from, before, NARROW_MAX))?)
+}
+
+/// The first stored time that a listing shows. All times are later than the one that stands for no bound here.
+pub(super) fn from_time(millis: Option<u64>) -> i64 {
+    millis.map_or(0, stored_time)
+}
+
+/// The first stored time that a listing does not show, beyond all times without a bound: SQLite seeks a time in an index, but
+/// not a NULL.
+pub(super) fn before_time(millis: Option<u64>) -> i64 {
+    millis.map_or(i64::MAX, stored_time)
+}
+
+/// The same for the numbers of rows.
+pub(super) fn below_row(row: Option<u64>) -> i64 {
+    row.and_then(|row| i64::try_from(row).ok()).unwrap_or(i64::MAX)
 }
 
 /// Times are stored in microseconds, but compared in milliseconds, as they are shown.

@@ -8,7 +8,7 @@ use duroxide_provider::{
 };
 use rusqlite::Row;
 
-use super::index_choice::{end_of_prefix, stored_time};
+use super::index_choice::{before_time, below_row, end_of_prefix, from_time};
 use crate::{
     db::{Db, lossy_text, number, time, unsigned},
     tables::payloads::whole_data,
@@ -66,16 +66,14 @@ fn rows(
     max: usize,
 ) -> Result<Vec<SelectedInstance>, StoreFailure> {
     let prefix = query.id_prefix.as_deref().unwrap_or_default();
-    let from = |millis: Option<u64>| millis.map_or(0, stored_time);
-    let before = |millis: Option<u64>| millis.map_or(i64::MAX, stored_time);
     let columns = (
-        below.map_or(i64::MAX, |row| i64::try_from(row).unwrap_or(i64::MAX)),
+        below_row(below),
         prefix,
         end_of_prefix(prefix),
-        from(query.created_from),
-        before(query.created_before),
-        from(query.updated_from),
-        before(query.updated_before),
+        from_time(query.created_from),
+        before_time(query.created_before),
+        from_time(query.updated_from),
+        before_time(query.updated_before),
         number(max as u64),
     );
     db.all(SELECT, columns, read)

@@ -50,6 +50,7 @@ fn data(message: &WorkItem) -> &str {
     }
 }
 
+/// 24.14
 #[test]
 fn a_committed_transaction_is_carried_out_in_order() {
     let mut shared = shared();
@@ -70,6 +71,7 @@ fn a_committed_transaction_is_carried_out_in_order() {
     assert!(shared.store.claim().is_none(), "once");
 }
 
+/// 24.14
 #[test]
 fn a_rolled_back_call_has_no_effect() {
     let mut shared = shared();
@@ -118,7 +120,7 @@ fn an_invalid_row_does_not_block_the_next() {
     assert!(letters[0].payload.contains("\"data\":\"input\""), "{:?}", letters[0]);
 }
 
-/// A row whose transaction fails becomes a dead letter with the error; the other rows are applied.
+/// 24.15: a row whose transaction fails becomes a dead letter with the error; the other rows are applied.
 #[test]
 fn a_row_whose_transaction_fails_does_not_block_the_next() {
     let mut shared = shared();
@@ -144,7 +146,7 @@ fn a_row_whose_transaction_fails_does_not_block_the_next() {
     assert!(letters[0].reason.contains("this row cannot be stored"), "{:?}", letters[0]);
 }
 
-/// An operation of the same batch is not to blame for the intake, and is carried out.
+/// 24.15: an operation of the same batch is not to blame for the intake, and is carried out.
 #[test]
 fn an_intake_that_cannot_be_applied_does_not_block_batches() {
     let mut shared = shared();

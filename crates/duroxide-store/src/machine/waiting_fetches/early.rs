@@ -30,7 +30,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
     }
 
     /// Answers a fetch while the transaction that claimed for it is open. Returns the claims if the caller was dropped, or is
-    /// not a dispatch loop, because only dispatch loops expect this.
+    /// not a dispatch loop, because only dispatch loops expect this (24.12).
     pub(crate) fn hand_over_early(
         &mut self,
         number: u64,

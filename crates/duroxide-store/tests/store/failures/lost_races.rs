@@ -9,7 +9,7 @@ use crate::support::*;
 /// How often a batch is tried again at once.
 const TRIES_AGAIN: usize = 16;
 
-/// Callers do not notice, nothing happens twice, and each retry carries the same operations.
+/// 24.4: callers do not notice, nothing happens twice, and each retry carries the same operations.
 #[test]
 fn a_batch_that_loses_races_is_tried_again_as_it_was() {
     for races in [1, TRIES_AGAIN] {
@@ -43,7 +43,7 @@ fn a_batch_that_loses_races_is_tried_again_as_it_was() {
     }
 }
 
-/// Callers get a retryable error, and do not wait for ever.
+/// 24.4: callers get a retryable error, and do not wait for ever.
 #[test]
 fn a_batch_that_loses_every_race_fails_and_may_be_repeated() {
     let Fixture { provider, mut store, plan, .. } = fixture();

@@ -95,7 +95,7 @@ fn end(instance: &str) -> Round {
     round
 }
 
-/// I10: the result, the turn and the end are one commit.
+/// 24.13, I10: the result, the turn and the end are one commit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_round_that_comes_in_time_is_part_of_the_commit_that_claimed_it() {
     let store = served();
@@ -116,7 +116,7 @@ async fn a_round_that_comes_in_time_is_part_of_the_commit_that_claimed_it() {
     panic!("no round was in time");
 }
 
-/// A turn that takes longer than the transaction waits is committed later: its claim is stored.
+/// 24.13: a turn that takes longer than the transaction waits is committed later: its claim is stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_round_is_committed_by_a_later_transaction() {
     let store = served();
@@ -131,7 +131,7 @@ async fn a_late_round_is_committed_by_a_later_transaction() {
     assert_eq!(store.provider.read("a").await.unwrap().len(), 3);
 }
 
-/// I09, I10: if the transaction fails, its claims do not exist. Rounds of early turns are fenced, and the result that woke
+/// 24.13, I09, I10: if the transaction fails, its claims do not exist. Rounds of early turns are fenced, and the result that woke
 /// the instance can be submitted again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_early_turn_of_a_failed_transaction_leaves_nothing_behind() {
@@ -172,7 +172,7 @@ async fn an_early_turn_of_a_failed_transaction_leaves_nothing_behind() {
     panic!("{early_turns} turns ran early");
 }
 
-/// A caller that fetches without a demand may do anything with a claim, so the claim is stored first.
+/// 24.12: a caller that fetches without a demand may do anything with a claim, so the claim is stored first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_a_dispatch_loop_gets_claims_early() {
     let store = served();

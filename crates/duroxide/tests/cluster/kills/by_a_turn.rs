@@ -70,7 +70,7 @@ async fn runs_until_poison(detail: &str) -> Option<(usize, usize)> {
     Some((notes.count("turn"), notes.count("Echo")))
 }
 
-/// I12, S1.34: an early turn takes the result of the activity along. The second attempt of the activity leads to turns that are
+/// 24.13, I12, S1.34: an early turn takes the result of the activity along. The second attempt of the activity leads to turns that are
 /// stored before they run, and counts the first one.
 #[tokio::test]
 async fn an_early_turn_that_kills_its_process_runs_as_often_as_it_may_fail() {

@@ -19,7 +19,7 @@ const KEY: &str = "hashtextextended('duroxide node {s} ' || $1::text, 0)";
 const IS_KEY: &str = "locktype = 'advisory' AND objsubid = 1
     AND ((classid::bigint << 32) | objid::bigint) = hashtextextended('duroxide node {s} ' || $1::text, 0)";
 
-/// D10: its session connection ends, and before it has another one, another process ends the node and deletes its row. As soon
+/// 24.7, D10: its session connection ends, and before it has another one, another process ends the node and deletes its row. As soon
 /// as its lock is free the node takes it again, and has its row and its number back, so that its claims do not outlive it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_was_taken_for_dead_joins_again() {

@@ -32,7 +32,7 @@ async fn nodes_are_checked(schema: &Schema) {
     .await;
 }
 
-/// D10: a restart ends the locks of all nodes. A node that needs longer to reconnect is alive, and keeps its claims.
+/// 24.7, D10: a restart ends the locks of all nodes. A node that needs longer to reconnect is alive, and keeps its claims.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_comes_back_late_after_a_restart_is_not_taken_over() {
     let Some(server) = Server::own() else { return };

@@ -179,17 +179,17 @@ fn ready_lists<K: Ord + Copy>(
     accepted: &Accepted<K>,
 ) -> (ReadyLists<K>, Vec<u64>) {
     let mut counts: BTreeMap<K, usize> = BTreeMap::new();
-    let nothing = ReadUpTo { number: 0, is_end: true };
-    let mut read: BTreeMap<K, ReadUpTo> = accepted.keys.iter().map(|key| (*key, nothing)).collect();
+    let mut read: BTreeMap<K, ReadUpTo> = accepted.keys.iter().map(|key| (*key, ReadUpTo::End)).collect();
+    let mut last_taken: BTreeMap<K, u64> = BTreeMap::new();
     let mut taken = Vec::new();
     for (key, place, number) in ready {
         let count = counts.entry(key).or_default();
         *count += 1;
         let Some(up_to) = read.get_mut(&key) else { continue };
         if *count > accepted.at_most {
-            up_to.is_end = false;
+            *up_to = ReadUpTo::Number(last_taken.get(&key).copied());
         } else {
-            up_to.number = place;
+            last_taken.insert(key, place);
             taken.push(number);
         }
     }

@@ -1,50 +1,31 @@
 //! Errors of a database, classified by whether a retry helps.
 
-use duroxide_provider::store::{BatchPart, Done, FailureClass, Fault, StoreFailure};
+use duroxide_provider::store::{FailureClass, Fault, StoreFailure};
 use tokio_postgres::error::SqlState;
 
-/// The fault behind a failure of one part of a batch.
-pub(crate) fn fault_of_part(part: BatchPart, failure: StoreFailure, trouble: Option<Trouble>) -> Fault {
-    match trouble {
-        Some(Trouble { class: Class::Refused, .. }) | None => Fault::Broken { part, failure },
-        Some(trouble) => fault_of(trouble, None),
-    }
-}
-
-/// The fault behind a failure that belongs to no part of a batch. `done` is the result of a commit that may have
-/// succeeded.
-pub(crate) fn fault_of(trouble: Trouble, done: Option<Done>) -> Fault {
-    let (class, failure) = (trouble.class, trouble.into_failure());
-    match class {
-        Class::Refused => Fault::Broken { part: BatchPart::SomeOperation, failure },
-        Class::LostRace => Fault::LostRace(failure),
-        Class::Unavailable => Fault::Unavailable(failure),
-        Class::OutcomeUnknown => Fault::OutcomeUnknown { failure, done: done.map(Box::new) },
-    }
-}
-
-/// An error of a connection, with its class.
+/// An error of a statement or a connection, with its class.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Trouble {
-    pub(crate) class: Class,
+pub(crate) struct DatabaseError {
+    pub(crate) class: FailureClass,
     message: String,
     code: Option<SqlState>,
     /// Whether the connection could not be encrypted as it has to be.
     pub(crate) is_of_tls: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// The database does not take this statement with these values.
-    Refused,
-    LostRace,
-    Unavailable,
-    OutcomeUnknown,
-}
-
-impl Trouble {
-    pub(crate) fn new(class: Class, message: impl Into<String>) -> Self {
+impl DatabaseError {
+    fn new(class: FailureClass, message: impl Into<String>) -> Self {
         Self { class, message: message.into(), code: None, is_of_tls: false }
+    }
+
+    /// The database, or its answer, does not allow this.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::new(FailureClass::Permanent, message)
+    }
+
+    /// The database does not answer now.
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(FailureClass::Retryable, message)
     }
 
     /// The error of a statement that is not part of a commit.
@@ -52,9 +33,9 @@ impl Trouble {
         let class = match error.code() {
             Some(code) => class_of(code),
             None if error.is_closed() || std::error::Error::source(error).is_some_and(is_io) => {
-                Class::Unavailable
+                FailureClass::Retryable
             }
-            None => Class::Refused,
+            None => FailureClass::Permanent,
         };
         let is_of_tls = error.code().is_none() && error.to_string() == TLS_FAILED;
         Self { class, message: describe(error), code: error.code().cloned(), is_of_tls }
@@ -67,23 +48,23 @@ impl Trouble {
 
     /// A connection cannot be encrypted.
     pub(crate) fn of_tls(message: String) -> Self {
-        Self { is_of_tls: true, ..Self::new(Class::Unavailable, message) }
+        Self { is_of_tls: true, ..Self::unavailable(message) }
     }
 
     /// The error of a round trip that ends with a commit. An error that the database reports for a statement in front of
     /// the commit makes the commit a rollback. Everything else leaves the outcome open.
     pub(crate) fn of_commit(error: &tokio_postgres::Error, is_of_commit: bool) -> Self {
-        let trouble = Self::of(error);
+        let found = Self::of(error);
         let outcome_is_open = match error.code() {
-            Some(_) => is_of_commit && trouble.class == Class::Unavailable,
+            Some(_) => is_of_commit && found.class == FailureClass::Retryable,
             None => true,
         };
-        if outcome_is_open { trouble.with_open_outcome() } else { trouble }
+        if outcome_is_open { found.with_open_outcome() } else { found }
     }
 
     /// This error, with an unknown outcome of the commit.
     pub(crate) fn with_open_outcome(self) -> Self {
-        Self { class: Class::OutcomeUnknown, ..self }
+        Self { class: FailureClass::OutcomeUnknown, ..self }
     }
 
     /// Whether the database reported this code.
@@ -93,22 +74,22 @@ impl Trouble {
 
     /// Whether the connection ended, or the server did not answer.
     pub(crate) fn is_lost_connection(&self) -> bool {
-        self.code.is_none() && matches!(self.class, Class::Unavailable | Class::OutcomeUnknown)
+        self.code.is_none() && matches!(self.class, FailureClass::Retryable | FailureClass::OutcomeUnknown)
     }
 
-    /// This trouble as the rules pass it on.
+    /// The fault behind this error of a transaction, which concerns no part of the batch.
+    pub(crate) fn into_fault(self) -> Fault {
+        Fault::of_transaction(self.into_failure())
+    }
+
+    /// This error as the rules pass it on.
     pub(crate) fn into_failure(self) -> StoreFailure {
-        let class = match self.class {
-            Class::Refused => FailureClass::Permanent,
-            Class::LostRace | Class::Unavailable => FailureClass::Retryable,
-            Class::OutcomeUnknown => FailureClass::OutcomeUnknown,
-        };
-        StoreFailure::new(class, self.message)
+        StoreFailure::new(self.class, self.message)
     }
 }
 
-fn class_of(code: &SqlState) -> Class {
-    // A row that the working set did not find was inserted by another node in the meantime, or a row of the row cache was
+fn class_of(code: &SqlState) -> FailureClass {
+    // 24.4: a row that the working set did not find was inserted by another node in the meantime, or a row of the row cache was
     // changed (reported as a division by zero, see `record.rs`). A retry reads the row again.
     let races = [
         SqlState::T_R_SERIALIZATION_FAILURE,
@@ -118,14 +99,14 @@ fn class_of(code: &SqlState) -> Class {
         SqlState::DIVISION_BY_ZERO,
     ];
     if races.contains(code) {
-        return Class::LostRace;
+        return FailureClass::LostRace;
     }
     // Connection exceptions, insufficient resources, operator intervention, system errors, a standby that only reads, and a
     // transaction that the server ended because we were silent for too long.
     let is_unavailable = ["08", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
         || [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT]
             .contains(code);
-    if is_unavailable { Class::Unavailable } else { Class::Refused }
+    if is_unavailable { FailureClass::Retryable } else { FailureClass::Permanent }
 }
 
 fn is_io(source: &(dyn std::error::Error + 'static)) -> bool {
@@ -166,9 +147,9 @@ mod tests {
         let unavailable = ["08006", "53100", "53300", "57P01", "57P03", "58030", "25006", "25P03"];
         let refused = ["22021", "23514", "54000", "42P01"];
         for (codes, class) in [
-            (&races[..], Class::LostRace),
-            (&unavailable[..], Class::Unavailable),
-            (&refused[..], Class::Refused),
+            (&races[..], FailureClass::LostRace),
+            (&unavailable[..], FailureClass::Retryable),
+            (&refused[..], FailureClass::Permanent),
         ] {
             for code in codes {
                 assert_eq!(class_of(&SqlState::from_code(code)), class, "{code}");
