@@ -2,8 +2,9 @@
 
 mod due;
 mod intake;
+mod later_looks;
 mod lone_message;
-mod shared_starts;
+mod notify;
 
 use std::{
     collections::BTreeSet,
@@ -22,7 +23,7 @@ use duroxide_provider::{
 
 use crate::{
     OpenError, PostgresOptions, PostgresTables,
-    connection::{NodeClock, Query, parameters},
+    connection::NodeClock,
     database_error::DatabaseError,
     needs::Needs,
     open::{make_tables, open, open_existing},
@@ -30,8 +31,8 @@ use crate::{
     tables::Looked,
 };
 use due::Due;
+use later_looks::LaterLooks;
 use lone_message::LoneMessages;
-use shared_starts::SharedStarts;
 
 /// A store engine on one connection to a PostgreSQL database.
 ///
@@ -52,9 +53,10 @@ pub struct PostgresEngine {
     /// What others said that they have left to be claimed. `None`: nobody said anything; the database has to be asked.
     told: Option<News>,
     due: Due,
-    shared_starts: SharedStarts,
-    /// Counts notifications.
-    told_turn: u64,
+    later_looks: LaterLooks,
+    /// When a transaction last claimed activities.
+    claimed_activities_at: Option<Instant>,
+    opened_at: Instant,
     lone_messages: LoneMessages,
     /// Whether nobody else writes: for tests.
     hears_of_ready: bool,
@@ -90,8 +92,9 @@ impl PostgresEngine {
             untold: None,
             told: None,
             due: Due::default(),
-            shared_starts: SharedStarts::default(),
-            told_turn: 0,
+            later_looks: LaterLooks::default(),
+            claimed_activities_at: None,
+            opened_at: Instant::now(),
             lone_messages: LoneMessages::default(),
             hears_of_ready: false,
         })
@@ -206,24 +209,6 @@ impl PostgresEngine {
         })
     }
 
-    /// What to notify others of: work that this transaction leaves to be claimed, and changes that clients wait for.
-    fn news_of(&mut self, done: &Done) -> Option<News> {
-        let news = self.tables().leaves_ready();
-        (news != News::default() || done.is_watched).then_some(news)
-    }
-
-    /// 24.9: a notification of this and of what others were not told of before, if there are others.
-    fn notification(&mut self, news: Option<News>) -> Option<Query> {
-        let session = self.session.as_ref().filter(|session| session.has_peers())?;
-        let news = news.into_iter().chain(self.untold).reduce(News::and)?;
-        let taker = session.claimers().taker(self.told_turn);
-        let payload = news.payload(session.id(), taker);
-        self.told_turn = self.told_turn.wrapping_add(1);
-        // Taken back when the notification was sent.
-        self.untold = Some(news);
-        Some(Query::new(NOTIFY, parameters![self.options.schema.to_string(), payload]))
-    }
-
     /// 24.5: a transaction that relies on the row cache fails if somebody else has changed what it was not told of. It is tried again
     /// with what the database has.
     fn transact_batch(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
@@ -248,7 +233,7 @@ impl PostgresEngine {
         let news = self.news_of(&done);
         // The row cache forgets only new instances; other ready rows that this node has read are its own to claim later.
         if leaves_new {
-            self.shared_starts.leave(news.and_then(|news| news.left_elsewhere_from), began);
+            self.later_looks.leave(news.and_then(|news| news.left_elsewhere_from), began);
         }
         let notification = self.notification(news);
         let asks = self.clock == Clock::Caller || self.due.is_asked_by(batch);
@@ -271,16 +256,7 @@ impl PostgresEngine {
         done.next_wake = NextWake::Known(due);
         Ok(done)
     }
-
-    /// A notification that failed is repeated with the next one.
-    fn note_told(&mut self, was_told: bool) {
-        if was_told {
-            self.untold = None;
-        }
-    }
 }
-
-const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 
 /// Whether claims of a batch have been handed over. The same batch would give their tokens to other claims.
 fn has_handed_over(batch: &Batch<'_>) -> bool {
@@ -337,9 +313,8 @@ impl StoreEngine for PostgresEngine {
         let interval = if is_told { POLL_INTERVAL } else { self.options.poll_interval };
         let now = Instant::now();
         let mut news = session.and_then(|session| session.take_news());
-        self.shared_starts.hear(news.unwrap_or_default(), now);
-        if let Some(from) = self.shared_starts.take_due(now) {
-            let due = News { instances_from: Some(from), ..News::default() };
+        self.later_looks.hear(news.unwrap_or_default(), now);
+        if let Some(due) = self.later_looks.take_due(now) {
             news = Some(news.unwrap_or_default().and(due));
         }
         let is_poll = self.polled_at.elapsed() >= interval;

@@ -204,7 +204,7 @@ impl PostgresTables {
             instances_from: lowest(ready),
             activities_from: activities.map(|queued| queued.number).min(),
             left_elsewhere_from: lowest(left),
-            left_here_from: None,
+            ..News::default()
         };
         self.expect_ready(news);
         self.habits.ready_instances |= news.lowest_instance().is_some();

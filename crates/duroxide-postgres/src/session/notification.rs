@@ -8,6 +8,8 @@ use duroxide_provider::store::Readies;
 pub(crate) struct News {
     pub(crate) instances_from: Option<u64>,
     pub(crate) activities_from: Option<u64>,
+    /// Activities that the process which left them is expected to claim; others look for them later.
+    pub(crate) later_activities_from: Option<u64>,
     /// New instances that the process that reads this is to claim.
     pub(crate) left_here_from: Option<u64>,
     /// New instances that another process is to claim.
@@ -19,6 +21,7 @@ impl News {
     pub(crate) const ANYTHING: Self = Self {
         instances_from: Some(0),
         activities_from: Some(0),
+        later_activities_from: None,
         left_here_from: None,
         left_elsewhere_from: None,
     };
@@ -39,6 +42,7 @@ impl News {
         Self {
             instances_from: lowest(self.instances_from, other.instances_from),
             activities_from: lowest(self.activities_from, other.activities_from),
+            later_activities_from: lowest(self.later_activities_from, other.later_activities_from),
             left_here_from: lowest(self.left_here_from, other.left_here_from),
             left_elsewhere_from: lowest(self.left_elsewhere_from, other.left_elsewhere_from),
         }
@@ -49,7 +53,10 @@ impl News {
         let part =
             |letter, from: Option<u64>| from.map(|from| format!(" {letter}{from}")).unwrap_or_default();
         let left = self.left_elsewhere_from.map(|from| format!(" n{from}@{taker}")).unwrap_or_default();
-        format!("{sender}{}{}{left}", part('i', self.instances_from), part('a', self.activities_from))
+        let parts =
+            [('i', self.instances_from), ('a', self.activities_from), ('l', self.later_activities_from)];
+        let ready: String = parts.into_iter().map(|(letter, from)| part(letter, from)).collect();
+        format!("{sender}{ready}{left}")
     }
 
     /// The sender and the content of a notification, read by the process with this rank. A payload that cannot be parsed counts as
@@ -78,6 +85,8 @@ impl News {
             }
         } else if let Some(from) = word.strip_prefix('i') {
             self.instances_from = Some(number(from)?);
+        } else if let Some(from) = word.strip_prefix('l') {
+            self.later_activities_from = Some(number(from)?);
         } else {
             self.activities_from = Some(number(word.strip_prefix('a')?)?);
         }
@@ -104,6 +113,14 @@ mod tests {
 
     /// 24.11
     #[test]
+    fn activities_of_a_busy_process_are_not_looked_for_at_once() {
+        let news = News { later_activities_from: Some(7), ..News::default() };
+        assert_eq!(News::parse(&news.payload("me", 0), 0), ("me", news));
+        assert_eq!(news.readies(), Readies::default());
+    }
+
+    /// 24.11
+    #[test]
     fn new_instances_are_left_to_the_named_process() {
         let news = News { left_elsewhere_from: Some(7), ..News::default() };
         let payload = news.payload("me", 2);
@@ -117,7 +134,12 @@ mod tests {
     #[test]
     fn merged_notifications_have_the_lowest_numbers() {
         let one = News { instances_from: Some(7), left_here_from: Some(9), ..News::default() };
-        let other = News { instances_from: Some(5), activities_from: Some(3), ..News::default() };
+        let other = News {
+            instances_from: Some(5),
+            activities_from: Some(3),
+            later_activities_from: Some(4),
+            ..News::default()
+        };
         assert_eq!(one.and(other), News { left_here_from: Some(9), ..other });
         assert_eq!(one.and(News::default()), one);
         assert_eq!(News::default().readies(), Readies::default());
