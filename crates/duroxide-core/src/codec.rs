@@ -43,7 +43,7 @@ enum Escape {
     #[default]
     None,
     Begun,
-    /// So many hexadecimal digits.
+    /// This many hexadecimal digits of the escape are missing.
     Digits(u8),
 }
 

@@ -1,11 +1,11 @@
 //! A connection that counts its round trips.
 
+mod answer_timeout;
 mod clock;
 mod connect;
 mod frame;
 mod hosts;
 mod parameter;
-mod patience;
 mod tls;
 
 use std::{borrow::Cow, collections::HashMap, fmt, future::Future, pin::Pin, task::Poll, time::Duration};
@@ -13,7 +13,7 @@ use std::{borrow::Cow, collections::HashMap, fmt, future::Future, pin::Pin, task
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
-use self::patience::Patience;
+use self::answer_timeout::AnswerTimeout;
 pub use self::tls::Tls;
 pub(crate) use self::{
     clock::{NodeClock, TransactionClock},
@@ -28,7 +28,7 @@ use crate::{
     value::{limit, number},
 };
 
-/// What the database says to a statement.
+/// The rows that a statement returns, or its error.
 type Answer = Result<Vec<Row>, Error>;
 /// A statement that waits for its answer.
 type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + 'a>>;
@@ -45,7 +45,7 @@ pub(crate) use parameters;
 pub(crate) struct Query {
     pub(crate) sql: Cow<'static, str>,
     pub(crate) parameters: Vec<Parameter>,
-    /// Whether it looks at whole tables, so that the server may take long for it.
+    /// Whether the statement reads whole tables. It has a longer time limit.
     is_long: bool,
 }
 
@@ -54,7 +54,7 @@ impl Query {
         Self { sql: sql.into(), parameters, is_long: false }
     }
 
-    /// A statement that looks at whole tables, however large they are.
+    /// A statement that reads whole tables. It may take [`LONG`] times as long.
     pub(crate) fn of_whole_tables(sql: &'static str, parameters: Vec<Parameter>) -> Self {
         Self { is_long: true, ..Self::new(sql, parameters) }
     }
@@ -90,7 +90,7 @@ impl fmt::Debug for Query {
 /// holder of a lock has committed that it waited for.
 const SETTINGS: &str = "SET idle_in_transaction_session_timeout = '5s';
     SET default_transaction_isolation = 'read committed'";
-/// How soon the server looks again whether the connection is there while it works for it.
+/// How often the server checks that the connection is open while it runs a statement.
 const NOTICE_END: &str = "SET client_connection_check_interval = '5s'";
 
 /// How many times longer a statement may take that looks at whole tables.
@@ -100,8 +100,8 @@ const LONG: u32 = 20;
 pub(crate) struct Connection {
     runtime: Runtime,
     client: Client,
-    patience: Patience,
-    statements: HashMap<Cow<'static, str>, Known>,
+    answer_timeout: AnswerTimeout,
+    statements: HashMap<Cow<'static, str>, KnownStatement>,
     schema: SchemaName,
     prepares: bool,
     is_pooled: bool,
@@ -109,13 +109,13 @@ pub(crate) struct Connection {
 }
 
 /// A statement that was used before.
-enum Known {
+enum KnownStatement {
     Prepared(Statement),
     /// Behind a pooler, where a prepared statement would stay with one of its connections: the text is sent each time.
     Text(String),
 }
 
-impl Known {
+impl KnownStatement {
     async fn run(&self, client: &Client, parameters: &[Parameter]) -> Answer {
         match self {
             Self::Prepared(statement) => {
@@ -142,9 +142,10 @@ impl Connection {
         let client = runtime.block_on(connect(options, &options.config, None))?;
         let (schema, prepares, is_pooled) =
             (options.schema.clone(), options.prepared_statements, options.is_pooled());
-        let (patience, statements) = (Patience::new(connect_timeout(&options.config)), HashMap::new());
+        let (answer_timeout, statements) =
+            (AnswerTimeout::new(connect_timeout(&options.config)), HashMap::new());
         let mut connection =
-            Self { runtime, client, patience, statements, schema, prepares, is_pooled, round_trips: 0 };
+            Self { runtime, client, answer_timeout, statements, schema, prepares, is_pooled, round_trips: 0 };
         if !is_pooled {
             connection.script(SETTINGS)?;
             connection.notice_end();
@@ -152,8 +153,8 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Lets the server notice the end of this connection although it works for it, so that what waits for a lock does not pile
-    /// up there. Not every server can do that.
+    /// Makes the server check this connection while it runs a statement, so that statements of ended connections do not pile up at a
+    /// lock. Some servers refuse the setting.
     fn notice_end(&mut self) {
         if let Err(error) = self.script(NOTICE_END) {
             tracing::debug!(target: "duroxide::providers::postgres", trouble = ?error, "the server looks for no ended connections");
@@ -162,12 +163,12 @@ impl Connection {
 
     /// Whether the connection has ended, or was given up.
     pub(crate) fn is_closed(&self) -> bool {
-        self.client.is_closed() || self.patience.is_exhausted()
+        self.client.is_closed() || self.answer_timeout.has_expired()
     }
 
     /// Gives the connection up when a round trip takes longer.
     pub(crate) fn set_limit(&mut self, limit: Duration) {
-        self.patience.set_limit(limit);
+        self.answer_timeout.set_limit(limit);
     }
 
     /// How many round trips were made.
@@ -177,14 +178,14 @@ impl Connection {
 
     /// Runs statements that need no answers and are not prepared.
     pub(crate) fn script(&mut self, sql: &str) -> Result<(), DatabaseError> {
-        self.script_within(sql, self.patience.limit())
+        self.script_within(sql, self.answer_timeout.limit())
     }
 
-    /// The same, with a time limit of its own.
+    /// Like [`Self::script`], with another time limit.
     pub(crate) fn script_within(&mut self, sql: &str, limit: Duration) -> Result<(), DatabaseError> {
         self.round_trips += 1;
         let answer = self.client.batch_execute(sql);
-        self.patience.wait(&self.runtime, limit, answer)?.map_err(|error| DatabaseError::of(&error))
+        self.answer_timeout.wait(&self.runtime, limit, answer)?.map_err(|error| DatabaseError::of(&error))
     }
 
     /// Sends all statements at once and waits for all answers: one round trip. If one fails, those behind it fail too, and
@@ -193,7 +194,7 @@ impl Connection {
         self.trip_with_ahead(queries, 0, frame)
     }
 
-    /// The same, with the first statements ahead of the transaction, each committed by itself.
+    /// Like [`Self::trip`], with the first `ahead` statements before the transaction, each committed by itself.
     pub(crate) fn trip_with_ahead(
         &mut self,
         queries: &[Query],
@@ -238,7 +239,7 @@ impl Connection {
         frame.first(self.is_pooled)
     }
 
-    /// Sends prepared statements, and waits for all answers. Nobody knows what became of a commit that was not answered in time.
+    /// Sends prepared statements, and waits for all answers. A commit without an answer in time has an unknown outcome.
     fn send(
         &mut self,
         queries: &[Query],
@@ -248,18 +249,18 @@ impl Connection {
     ) -> Result<Vec<Answer>, DatabaseError> {
         self.round_trips += 1;
         let is_long = queries.iter().any(|query| query.is_long);
-        let limit = self.patience.limit().saturating_mul(if is_long { LONG } else { 1 });
+        let limit = self.answer_timeout.limit().saturating_mul(if is_long { LONG } else { 1 });
         let (first, last) = (self.first(frame), frame.last(self.is_pooled));
-        let Self { runtime, client, statements, patience, .. } = self;
-        let sent = Sent { client, statements, queries, ahead, first, last, behind };
-        patience
+        let Self { runtime, client, statements, answer_timeout, .. } = self;
+        let sent = RoundTrip { client, statements, queries, ahead, first, last, behind };
+        answer_timeout
             .wait(runtime, limit, sent.answers())
             .map_err(|error| if frame.commits() { error.with_open_outcome() } else { error })
     }
 
-    /// Prepares what was never used on this connection, in a round trip of its own.
+    /// Prepares the statements that are new on this connection, in one round trip.
     fn prepare(&mut self, queries: &[Query]) -> Result<(), DatabaseError> {
-        self.patience.check()?;
+        self.answer_timeout.check()?;
         let mut missing: Vec<Cow<'static, str>> = Vec::new();
         for query in queries {
             if !self.statements.contains_key(&query.sql) && !missing.contains(&query.sql) {
@@ -271,16 +272,16 @@ impl Connection {
         }
         let texts: Vec<String> = missing.iter().map(|sql| expand(sql, &self.schema)).collect();
         if !self.prepares {
-            self.statements.extend(missing.into_iter().zip(texts.into_iter().map(Known::Text)));
+            self.statements.extend(missing.into_iter().zip(texts.into_iter().map(KnownStatement::Text)));
             return Ok(());
         }
         self.round_trips += 1;
         let client = &self.client;
         let answers = in_order(texts.iter().map(|text| client.prepare(text)).collect());
-        let prepared = self.patience.wait(&self.runtime, self.patience.limit(), answers)?;
+        let prepared = self.answer_timeout.wait(&self.runtime, self.answer_timeout.limit(), answers)?;
         for (sql, statement) in missing.into_iter().zip(prepared) {
             let statement = statement.map_err(|error| DatabaseError::of(&error))?;
-            self.statements.insert(sql, Known::Prepared(statement));
+            self.statements.insert(sql, KnownStatement::Prepared(statement));
         }
         Ok(())
     }
@@ -296,9 +297,9 @@ impl fmt::Debug for Connection {
 }
 
 /// The statements of a round trip.
-struct Sent<'a> {
+struct RoundTrip<'a> {
     client: &'a Client,
-    statements: &'a HashMap<Cow<'static, str>, Known>,
+    statements: &'a HashMap<Cow<'static, str>, KnownStatement>,
     queries: &'a [Query],
     /// How many of them stand in front of `first`.
     ahead: usize,
@@ -308,7 +309,7 @@ struct Sent<'a> {
     behind: &'a [Query],
 }
 
-impl<'a> Sent<'a> {
+impl<'a> RoundTrip<'a> {
     /// Sends everything, in this order, and waits for all answers.
     async fn answers(&self) -> Vec<Answer> {
         let (ahead, inside) = self.queries.split_at(self.ahead.min(self.queries.len()));

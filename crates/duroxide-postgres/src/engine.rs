@@ -1,9 +1,9 @@
 //! The rules on PostgreSQL tables.
 
-mod due;
 mod intake;
 mod later_looks;
 mod lone_message;
+mod next_due;
 mod notify;
 
 use std::{
@@ -28,11 +28,11 @@ use crate::{
     needs::Needs,
     open::{make_tables, open, open_existing},
     session::{News, SessionState},
-    tables::Looked,
+    tables::NextDueTime,
 };
-use due::Due;
 use later_looks::LaterLooks;
 use lone_message::LoneMessages;
+use next_due::NextDue;
 
 /// A store engine on one connection to a PostgreSQL database.
 ///
@@ -44,22 +44,22 @@ pub struct PostgresEngine {
     options: PostgresOptions,
     clock: Clock,
     session: Option<Arc<SessionState>>,
-    /// When the database was last asked for changes by others.
+    /// When the store was last polled for changes by other processes.
     polled_at: Instant,
-    /// Whether somebody may have written into the intake.
+    /// Whether the intake may have rows.
     intake_due: bool,
-    /// What others were not told of, because a notification failed.
-    untold: Option<News>,
-    /// What others said that they have left to be claimed. `None`: nobody said anything; the database has to be asked.
-    told: Option<News>,
-    due: Due,
+    /// The content of notifications that failed; the next notification includes it.
+    unsent_news: Option<News>,
+    /// The ready rows that notifications have named since the last call of `may_be_ready`. `None`: the database has to be asked.
+    received_news: Option<News>,
+    next_due: NextDue,
     later_looks: LaterLooks,
     /// When a transaction last claimed activities.
     claimed_activities_at: Option<Instant>,
     opened_at: Instant,
     lone_messages: LoneMessages,
-    /// Whether nobody else writes: for tests.
-    hears_of_ready: bool,
+    /// Whether no other node writes: for tests.
+    is_only_writer: bool,
 }
 
 /// How often to ask the database for changes although a connection listens: a notification may get lost with it (24.10).
@@ -80,7 +80,7 @@ impl PostgresEngine {
     pub fn open(options: PostgresOptions) -> Result<Self, OpenError> {
         let tables = PostgresTables::new(open(&options)?, Arc::default());
         let mut rules = Rules::new(tables, options.rules);
-        // The database's clock decides, and nobody sets it back unnoticed while leases are long.
+        // Leases need no check when the store is opened: the database's clock decides, and is not set back unnoticed.
         rules.committed();
         Ok(Self {
             rules,
@@ -89,14 +89,14 @@ impl PostgresEngine {
             session: None,
             polled_at: Instant::now(),
             intake_due: true,
-            untold: None,
-            told: None,
-            due: Due::default(),
+            unsent_news: None,
+            received_news: None,
+            next_due: NextDue::default(),
             later_looks: LaterLooks::default(),
             claimed_activities_at: None,
             opened_at: Instant::now(),
             lone_messages: LoneMessages::default(),
-            hears_of_ready: false,
+            is_only_writer: false,
         })
     }
 
@@ -117,11 +117,11 @@ impl PostgresEngine {
         self
     }
 
-    /// Takes it that no other node makes anything ready unheard: for tests of one node without a session.
+    /// Assumes that no other node writes: for tests of one node without a session connection.
     #[doc(hidden)]
     #[must_use]
-    pub fn hearing_of_ready(mut self) -> Self {
-        self.hears_of_ready = true;
+    pub fn as_only_writer(mut self) -> Self {
+        self.is_only_writer = true;
         self.tables().set_only_writer();
         self
     }
@@ -139,13 +139,13 @@ impl PostgresEngine {
         self
     }
 
-    /// Sets this clock of nodes by what the database's clock shows.
+    /// Keeps this clock of nodes in step with the database's clock.
     pub(crate) fn with_node_clock(mut self, clock: Arc<NodeClock>) -> Self {
         self.tables().node_clock = clock;
         self
     }
 
-    /// Hears through this session what others write, and tells them.
+    /// Receives and sends notifications by this session connection.
     #[must_use]
     pub(crate) fn with_session(mut self, session: Option<Arc<SessionState>>) -> Self {
         self.session = session;
@@ -167,12 +167,12 @@ impl PostgresEngine {
         self.rules.tables_mut()
     }
 
-    /// The time that reads are made at, if the database's clock does not say it.
+    /// The time of reads, if the caller's clock decides.
     pub(crate) fn time_of_reads(&self) -> Option<Timestamp> {
         (self.clock == Clock::Caller).then(|| self.rules.now())
     }
 
-    /// Makes the tables again that somebody has dropped.
+    /// Makes the tables again after they were dropped.
     pub(crate) fn make_tables(&mut self) -> Result<(), OpenError> {
         let schema = self.options.schema.clone();
         make_tables(self.tables().connection(), &schema)
@@ -188,14 +188,14 @@ impl PostgresEngine {
         self.ensure_open().map_err(Fault::Unavailable)?;
         let now = (self.clock == Clock::Caller).then_some(batch.now);
         let hears =
-            self.hears_of_ready || self.session.as_ref().is_some_and(|session| session.is_listening());
-        self.tables().floors().switch(hears);
+            self.is_only_writer || self.session.as_ref().is_some_and(|session| session.is_listening());
+        self.tables().scan_starts().switch(hears);
         if !hears {
             self.tables().forget_ready(News::ANYTHING.readies());
         }
         let is_alone = self.session.as_ref().is_none_or(|session| !session.has_peers());
         if batch.operations.iter().any(|submitted| matches!(*submitted.op, Op::EndNode { .. })) {
-            self.tables().floors().forget_due();
+            self.tables().scan_starts().forget_due();
         }
         let prefetched =
             self.tables().prefetch(&Needs::of(batch, now), is_alone).map_err(DatabaseError::into_fault)?;
@@ -209,8 +209,8 @@ impl PostgresEngine {
         })
     }
 
-    /// 24.5: a transaction that relies on the row cache fails if somebody else has changed what it was not told of. It is tried again
-    /// with what the database has.
+    /// 24.5: a transaction on cached rows fails if another process has changed one of them. It is tried again with rows from the
+    /// database.
     fn transact_batch(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
         match self.try_batch(batch) {
             Err(Fault::LostRace(_)) if self.tables().relied_on_cache() && !has_handed_over(batch) => {
@@ -231,26 +231,26 @@ impl PostgresEngine {
         let leaves_new = !left.is_empty();
         self.tables().leave_to_others(left);
         let news = self.news_of(&done);
-        // The row cache forgets only new instances; other ready rows that this node has read are its own to claim later.
+        // The row cache keeps other ready rows that this node has read, and claims them later.
         if leaves_new {
             self.later_looks.leave(news.and_then(|news| news.left_elsewhere_from), began);
         }
         let notification = self.notification(news);
-        let asks = self.clock == Clock::Caller || self.due.is_asked_by(batch);
-        let committed = match self.tables().commit_and_look(done.now, asks, notification) {
+        let asks = self.clock == Clock::Caller || self.next_due.must_be_read_by(batch);
+        let committed = match self.tables().commit_and_read_due(done.now, asks, notification) {
             Ok(committed) => committed,
             Err(error) => return Err(Fault::of_commit(error.into_failure(), done)),
         };
         self.rules.committed();
-        self.note_told(committed.was_told);
+        self.note_notified(committed.was_notified);
         let due = match committed.due {
-            Looked::Asked(next) => {
-                self.due.learn(began, next.map(|at| at.saturating_since(done.now)));
+            NextDueTime::FromDatabase(next) => {
+                self.next_due.learn(began, next.map(|at| at.saturating_since(done.now)));
                 next.map(|at| on_callers_clock(at, done.now, batch.now))
             }
-            Looked::Wrote(earliest) => {
-                self.due.add(began, earliest.map(|at| at.saturating_since(done.now)));
-                self.due.on_clock(began, batch.now)
+            NextDueTime::OfThisTransaction(earliest) => {
+                self.next_due.add(began, earliest.map(|at| at.saturating_since(done.now)));
+                self.next_due.on_clock(began, batch.now)
             }
         };
         done.next_wake = NextWake::Known(due);
@@ -288,29 +288,29 @@ impl StoreEngine for PostgresEngine {
         }
     }
 
-    /// What is in the intake is due now.
+    /// Rows of the intake are due now.
     fn next_wake(&mut self, now: Timestamp) -> Result<Option<Timestamp>, StoreFailure> {
         self.ensure_open()?;
         if self.has_intake()? {
             return Ok(Some(now));
         }
         let asked_at = Instant::now();
-        if self.clock == Clock::Database && self.due.is_fresh() {
-            return Ok(self.due.on_clock(asked_at, now));
+        if self.clock == Clock::Database && self.next_due.is_fresh() {
+            return Ok(self.next_due.on_clock(asked_at, now));
         }
         let next = self.rules.next_wake()?;
         let here = match self.clock {
             Clock::Database => self.tables().node_clock.now(),
             Clock::Caller => now,
         };
-        self.due.learn(asked_at, next.map(|at| at.saturating_since(here)));
+        self.next_due.learn(asked_at, next.map(|at| at.saturating_since(here)));
         Ok(next.map(|at| on_callers_clock(at, here, now)))
     }
 
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {
         let session = self.session.as_ref();
-        let is_told = session.is_some_and(|session| session.is_listening());
-        let interval = if is_told { POLL_INTERVAL } else { self.options.poll_interval };
+        let is_listening = session.is_some_and(|session| session.is_listening());
+        let interval = if is_listening { POLL_INTERVAL } else { self.options.poll_interval };
         let now = Instant::now();
         let mut news = session.and_then(|session| session.take_news());
         self.later_looks.hear(news.unwrap_or_default(), now);
@@ -322,11 +322,11 @@ impl StoreEngine for PostgresEngine {
         if news.is_none() && !is_poll {
             return Ok(false);
         }
-        // A poll looks for what nobody was told of.
-        self.told = news.filter(|_| !is_poll);
+        // A poll looks for rows that no notification has named.
+        self.received_news = news.filter(|_| !is_poll);
         self.polled_at = Instant::now();
-        let told = self.told.unwrap_or(News::ANYTHING);
-        self.tables().floors().lower(told);
+        let told = self.received_news.unwrap_or(News::ANYTHING);
+        self.tables().scan_starts().lower(told);
         self.tables().forget_ready(told.readies());
         Ok(true)
     }
@@ -338,7 +338,7 @@ impl StoreEngine for PostgresEngine {
     }
 
     fn may_be_ready(&mut self) -> Result<Readies, StoreFailure> {
-        if let Some(told) = self.told.take() {
+        if let Some(told) = self.received_news.take() {
             self.tables().expect_ready(told);
             return Ok(told.readies());
         }
@@ -348,7 +348,7 @@ impl StoreEngine for PostgresEngine {
         ready
     }
 
-    /// Callers have their answers, and run while this does.
+    /// Runs after the callers are answered, while they go on.
     fn maintain(&mut self) -> Result<(), StoreFailure> {
         self.tables().cache_committed();
         Ok(())
@@ -362,7 +362,7 @@ impl StoreEngine for PostgresEngine {
         let node_clock = Arc::clone(&self.tables().node_clock);
         *self.tables() = PostgresTables::new(connection, node_clock);
         self.intake_due = true;
-        self.due = Due::default();
+        self.next_due = NextDue::default();
         Ok(())
     }
 }

@@ -20,7 +20,6 @@
 // No wildcard arm hides a new event kind, action or work item: see docs/adding-an-event-kind.md.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
-mod cache;
 mod connection;
 mod database_error;
 mod engine;
@@ -33,6 +32,7 @@ mod reads;
 mod record;
 mod session;
 mod tables;
+mod tracked_rows;
 mod value;
 
 pub use connection::Tls;

@@ -13,7 +13,7 @@ use duroxide_provider::{
     },
 };
 
-use crate::tables::Named;
+use crate::tables::NamedInstances;
 
 /// How many numbers a turn draws that runs early, about.
 const NUMBERS_OF_TURN: usize = 4;
@@ -23,25 +23,25 @@ const NUMBERS_OF_TURN: usize = 4;
 pub(crate) struct Needs<'a> {
     /// The time of the transaction; `None` to use the database's clock.
     pub(crate) now: Option<Timestamp>,
-    pub(crate) instances: Named,
+    pub(crate) instances: NamedInstances,
     pub(crate) activities: BTreeSet<u64>,
-    /// Activities by instance, execution and id.
+    /// Activities, by instance, execution and id.
     pub(crate) activity_keys: BTreeSet<(u64, u64, u64)>,
-    /// Like `activities`, of activities that are about to be stored, and exist already only in a repetition.
+    /// The keys of activities that the batch inserts. They exist already only if an operation is repeated.
     pub(crate) new_activity_keys: BTreeSet<(u64, u64, u64)>,
-    /// Instances that are started, and exist already only in a repetition.
+    /// Instances that the batch starts. They exist already only if a start is repeated.
     pub(crate) starts: BTreeSet<String>,
     /// Instances whose changed keys are merged.
-    pub(crate) setting_changes: BTreeSet<u64>,
+    pub(crate) key_value_changes: BTreeSet<u64>,
     /// Instances that remove keys.
-    pub(crate) setting_keys: BTreeSet<u64>,
+    pub(crate) key_value_keys: BTreeSet<u64>,
     pub(crate) custom_status: BTreeSet<u64>,
     /// Instances whose first event is read, for the start that it records.
     pub(crate) first_events: BTreeSet<String>,
     pub(crate) ending_nodes: BTreeSet<String>,
     pub(crate) routes: BTreeSet<Route>,
     pub(crate) lanes: BTreeSet<Lane>,
-    /// How many numbers are drawn, about.
+    /// How many numbers the batch draws, about.
     pub(crate) numbers: usize,
     pub(crate) promotes: bool,
     pub(crate) instance_fetches: Vec<&'a InstanceFetch>,
@@ -129,7 +129,7 @@ impl<'a> Needs<'a> {
             self.add_part(number, part);
         }
         if round.next.is_some() {
-            self.setting_changes.insert(number);
+            self.key_value_changes.insert(number);
         }
         if round.end().is_some() {
             // The notification of an end carries the custom status; otherwise each waiting client would read it.
@@ -154,11 +154,11 @@ impl<'a> Needs<'a> {
         }
         let clears_all = |change: &StateChange| matches!(change, StateChange::KvClearAll);
         if part.metadata.status.is_some() || part.changes.iter().any(clears_all) {
-            self.setting_changes.insert(number);
+            self.key_value_changes.insert(number);
         }
         let clears_one = |change: &StateChange| matches!(change, StateChange::KvClear { .. });
         if part.changes.iter().any(|change| clears_all(change) || clears_one(change)) {
-            self.setting_keys.insert(number);
+            self.key_value_keys.insert(number);
         }
         let sets_status = |change: &StateChange| matches!(change, StateChange::CustomStatus(_));
         if part.metadata.status.is_some() || part.changes.iter().any(sets_status) {

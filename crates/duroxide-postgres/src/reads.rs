@@ -46,7 +46,7 @@ impl PostgresEngine {
         Ok(self.read_all(&[query])?.into_iter().flatten().collect())
     }
 
-    /// Runs a statement that reads, and makes something of each row.
+    /// Runs a statement that reads, and converts each row.
     fn read_each<T>(
         &mut self,
         query: Query,
@@ -55,7 +55,7 @@ impl PostgresEngine {
         each(&self.read(query)?, make)
     }
 
-    /// Runs a statement that reads, and makes something of its first row.
+    /// Runs a statement that reads, and converts its first row.
     fn read_first<T>(
         &mut self,
         query: Query,

@@ -1,9 +1,12 @@
 //! Rows and their columns: one list of columns for each table, from which all statements on single rows are made.
 
 mod activity;
+mod dead_letter;
+mod event;
 mod instance;
 mod message;
-mod rest;
+mod session;
+mod state;
 mod statement;
 
 use tokio_postgres::Row;
@@ -12,9 +15,12 @@ pub(crate) use self::instance::lock_look_micros;
 pub(crate) use self::statement::{TOGETHER, expand};
 pub(crate) use self::{
     activity::{Activity, ActivityKey},
+    dead_letter::Letter,
+    event::Event,
     instance::{Execution, ReadyInstance, read_lease, read_pinned},
     message::Message,
-    rest::{CustomStatus, Event, Letter, Session, Setting, SettingChange},
+    session::Session,
+    state::{CustomStatus, KeyValue, KeyValueChange},
 };
 use crate::{
     connection::{Parameter, Query, parameters},
@@ -124,8 +130,8 @@ const TABLES: &[&Table] = &[
     Message::TABLE,
     Activity::TABLE,
     Session::TABLE,
-    Setting::TABLE,
-    SettingChange::TABLE,
+    KeyValue::TABLE,
+    KeyValueChange::TABLE,
     CustomStatus::TABLE,
     Letter::TABLE,
 ];
@@ -284,8 +290,8 @@ mod tests {
         check_kinds(&Execution { instance: 1, execution_id: 1, row: ExecutionRow::begun(Timestamp::ZERO) });
         check_kinds(&Event { instance: 1, execution_id: 1, event_id: 1, data: String::new() });
         let entry = KvEntry { value: String::new(), last_updated_at_ms: 0 };
-        check_kinds(&Setting { instance: 1, key: String::new(), entry: Some(entry.clone()) });
-        check_kinds(&SettingChange { instance: 1, key: String::new(), entry: Some(entry) });
+        check_kinds(&KeyValue { instance: 1, key: String::new(), entry: Some(entry.clone()) });
+        check_kinds(&KeyValueChange { instance: 1, key: String::new(), entry: Some(entry) });
         check_kinds(&CustomStatus { instance: 1, status: None, version: 1 });
     }
 }

@@ -3,12 +3,12 @@
 mod activities;
 mod dead_letters;
 mod delegate;
+mod dictionary;
 mod executions;
 mod instances;
 mod key_values;
 mod load;
 mod mailbox;
-mod named;
 pub(crate) mod nodes;
 mod prefetch;
 mod ready;
@@ -22,18 +22,18 @@ use duroxide_core::Timestamp;
 use duroxide_provider::{rules::InstanceRow, store::Readies};
 use tokio_postgres::Row;
 
+use self::{
+    dictionary::Dictionary,
+    load::Request,
+    ready::ScanStarts,
+    working_set::{Numbers, RowCache, WorkingSet},
+};
 pub(crate) use self::{
     instances::bulk_query,
-    load::Named,
+    load::NamedInstances,
     mailbox::Woken,
-    prefetch::{Prefetched, Waiting},
-    working_set::Looked,
-};
-use self::{
-    load::Request,
-    named::Names,
-    ready::Floors,
-    working_set::{Numbers, RowCache, WorkingSet},
+    prefetch::{Prefetched, WaitingRows},
+    working_set::NextDueTime,
 };
 use crate::{
     connection::{Connection, Frame, NodeClock, Query, TransactionClock},
@@ -46,18 +46,18 @@ use crate::{
 /// How many messages of a mailbox are loaded. A longer mailbox is asked by statements.
 pub(crate) const MAILBOX_LOADED_MAX: usize = 256;
 
-/// Where a transaction stands.
+/// The state of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// There is none.
+    /// No transaction is open.
     Closed,
-    /// It has begun, and the database has not been told.
+    /// The transaction has begun, and nothing was sent to the database.
     Unsent,
-    /// All that it needs was in the row cache; the rules have not begun, and the database has not been told.
+    /// All rows of the batch came from the row cache; the rules have not begun, and nothing was sent to the database.
     Recalled,
-    /// The database was told; the rules have not begun.
+    /// The first round trip was made; the rules have not begun.
     Prefetched,
-    /// The database was told.
+    /// The transaction has begun in the database.
     Sent,
 }
 
@@ -67,46 +67,48 @@ pub struct PostgresTables {
     connection: Connection,
     phase: Phase,
     set: WorkingSet,
-    routes: Names<duroxide_provider::rules::Route>,
-    lanes: Names<duroxide_provider::rules::Lane>,
+    routes: Dictionary<duroxide_provider::rules::Route>,
+    lanes: Dictionary<duroxide_provider::rules::Lane>,
     /// Numbers of dead letters that were drawn and not used.
     letter_numbers: std::collections::VecDeque<u64>,
     mailbox_loaded_max: usize,
-    habits: Habits,
-    floors: Floors,
+    optional_reads: OptionalReads,
+    scan_starts: ScanStarts,
     row_cache: RowCache,
-    /// What the last committed transaction has left for the row cache.
+    /// The working set of the last committed transaction, which the row cache has not taken yet.
     committed: Option<WorkingSet>,
+    /// Ready instances that the last committed transaction left to other processes.
     left_to_others: BTreeSet<u64>,
-    /// Numbers that were drawn and not used, after everything was loaded that this node has in memory.
+    /// Unused numbers. They were drawn after all rows were loaded that are in memory.
     reserve: Numbers,
     clock: TransactionClock,
     pub(crate) node_clock: Arc<NodeClock>,
+    /// Whether the last transaction relied on the row cache.
     relied_on_cache: bool,
-    /// The time of the transaction, if the caller has set it.
+    /// The time of the transaction if the caller sets it, as tests do.
     given_time: Option<Timestamp>,
 }
 
-/// What batches of this store turned out to need beside what all of them need. Each statement costs every batch that
-/// sends it, so these are sent once there was a use for them; until then a batch that needs one after all pays a round trip.
+/// Which optional statements the first round trip of a batch includes. Every included statement costs every batch, so each is
+/// left out until a batch has needed its answer. A batch that needs one that was left out makes one more round trip.
 #[derive(Debug)]
-struct Habits {
+struct OptionalReads {
     sessions: bool,
     custom_status: bool,
-    setting_changes: bool,
-    /// Starts of instances that are there.
+    key_value_changes: bool,
+    /// First events, which starts of existing instances read.
     first_events: bool,
-    /// Whether something could be claimed that was stored before, when that was last known.
+    /// Whether stored instances were ready when that was read last.
     ready_instances: bool,
     ready_activities: bool,
 }
 
-impl Default for Habits {
+impl Default for OptionalReads {
     fn default() -> Self {
         Self {
             sessions: false,
             custom_status: false,
-            setting_changes: false,
+            key_value_changes: false,
             first_events: false,
             ready_instances: true,
             ready_activities: true,
@@ -115,18 +117,18 @@ impl Default for Habits {
 }
 
 impl PostgresTables {
-    /// `node_clock` is set by what the database's clock shows.
+    /// Every answer of the database sets `node_clock` to the time that it contains.
     pub(crate) fn new(connection: Connection, node_clock: Arc<NodeClock>) -> Self {
         Self {
             connection,
             phase: Phase::Closed,
             set: WorkingSet::default(),
-            routes: Names::default(),
-            lanes: Names::default(),
+            routes: Dictionary::default(),
+            lanes: Dictionary::default(),
             letter_numbers: std::collections::VecDeque::new(),
             mailbox_loaded_max: MAILBOX_LOADED_MAX,
-            habits: Habits::default(),
-            floors: Floors::default(),
+            optional_reads: OptionalReads::default(),
+            scan_starts: ScanStarts::default(),
             row_cache: RowCache::default(),
             committed: None,
             left_to_others: BTreeSet::new(),
@@ -151,7 +153,7 @@ impl PostgresTables {
         self.mailbox_loaded_max = messages;
     }
 
-    /// Nobody else writes: for tests.
+    /// Assumes that no other node writes: for tests.
     pub(crate) fn set_only_writer(&mut self) {
         self.row_cache.is_only_writer = true;
     }
@@ -169,8 +171,8 @@ impl PostgresTables {
         };
     }
 
-    /// Begins a transaction and finds what a batch needs: in the row cache, or else by one round trip. `is_alone`: no other
-    /// node claims work.
+    /// Begins a transaction with the rows that a batch needs, from the row cache if it has all of them, else by one round trip.
+    /// `is_alone`: no other node claims work.
     pub(crate) fn prefetch(
         &mut self,
         needs: &Needs<'_>,
@@ -179,7 +181,7 @@ impl PostgresTables {
         self.forget();
         self.cache_committed();
         self.given_time = needs.now;
-        self.relied_on_cache = self.row_cache.is_trusted();
+        self.relied_on_cache = self.row_cache.is_in_use();
         if let Some(now) = self.recall(needs, is_alone) {
             self.phase = Phase::Recalled;
             return Ok(Prefetched { now });
@@ -190,8 +192,8 @@ impl PostgresTables {
         Ok(prefetched)
     }
 
-    /// What can be claimed of what this transaction has read or written. What it has read and not claimed it leaves to another
-    /// process, as it does with new instances: this node has enough to do.
+    /// The ready instances and activities that this transaction has read or written. Ready instances that it has read and not claimed
+    /// are left to another process, like new ones, because this node has enough to do.
     pub(crate) fn leaves_ready(&mut self) -> News {
         let is_left = |row: &&InstanceRow| {
             self.left_to_others.contains(&row.number) || !self.set.has_written_instance(row.number)
@@ -207,20 +209,20 @@ impl PostgresTables {
             ..News::default()
         };
         self.expect_ready(news);
-        self.habits.ready_instances |= news.lowest_instance().is_some();
+        self.optional_reads.ready_instances |= news.lowest_instance().is_some();
         news
     }
 
-    /// Something can be claimed that is stored: the next batch looks for it.
+    /// Makes the next batch read the ready rows that `news` names.
     pub(crate) fn expect_ready(&mut self, news: News) {
         let readies = news.readies();
-        self.habits.ready_instances |= readies.instances;
-        self.habits.ready_activities |= readies.activities;
-        self.floors.lower(news);
+        self.optional_reads.ready_instances |= readies.instances;
+        self.optional_reads.ready_activities |= readies.activities;
+        self.scan_starts.lower(news);
     }
 
-    pub(crate) fn floors(&mut self) -> &mut Floors {
-        &mut self.floors
+    pub(crate) fn scan_starts(&mut self) -> &mut ScanStarts {
+        &mut self.scan_starts
     }
 
     /// Whether the last transaction relied on the row cache.
@@ -228,14 +230,14 @@ impl PostgresTables {
         self.relied_on_cache
     }
 
-    /// Others may have made something ready in these queues.
+    /// Other processes may have made rows of these queues ready.
     pub(crate) fn forget_ready(&mut self, queues: Readies) {
         self.cache_committed();
         self.row_cache.forget_ready(queues);
     }
 
-    /// Lets the row cache take what the last transaction has left. That can wait until the callers of the transaction are
-    /// answered, and no longer than until the next one begins.
+    /// Moves the rows of the last committed transaction into the row cache. This may be done after the callers of the transaction
+    /// are answered, and must be done before the next transaction begins.
     pub(crate) fn cache_committed(&mut self) {
         if let Some(set) = self.committed.take() {
             self.row_cache.take(set);
@@ -259,18 +261,18 @@ impl PostgresTables {
         }
     }
 
-    /// Ends the transaction here, without effect.
+    /// Drops the working set. The database is not told.
     fn forget(&mut self) {
         self.take_set();
     }
 
-    /// Ends the transaction here, after its commit.
+    /// Keeps the working set of a committed transaction for the row cache.
     fn close(&mut self) {
         self.cache_committed();
         self.committed = Some(self.take_set());
     }
 
-    /// Numbers that the transaction drew last, or took from the reserve, and did not use are the new reserve.
+    /// Takes the working set out. Its unused numbers become the new reserve.
     fn take_set(&mut self) -> WorkingSet {
         let mut set = std::mem::take(&mut self.set);
         if set.numbers.len() > 0 {
@@ -282,26 +284,26 @@ impl PostgresTables {
 
     // ---- round trips -------------------------------------------------------------------------------------------
 
-    /// Sends statements inside the transaction, which begins if the database was not told of it.
+    /// Sends statements inside the transaction, and begins it in the database if that has not happened.
     fn send(&mut self, queries: &[Query]) -> Result<Vec<Vec<Row>>, DatabaseError> {
         self.send_with_ahead(queries, 0)
     }
 
-    /// The same, with the first statements ahead of the transaction that begins.
+    /// Like [`Self::send`], and runs the first `ahead` statements before the transaction begins.
     fn send_with_ahead(&mut self, queries: &[Query], ahead: usize) -> Result<Vec<Vec<Row>>, DatabaseError> {
         let frame = if self.phase == Phase::Unsent { Frame::Begin } else { Frame::Plain };
         if frame == Frame::Begin {
             self.phase = Phase::Sent;
         }
-        self.connection.trip_with_ahead(queries, ahead, frame).inspect_err(|_| self.row_cache.distrust())
+        self.connection.trip_with_ahead(queries, ahead, frame).inspect_err(|_| self.row_cache.suspend())
     }
 
-    /// Sends what was written and asks a question, in one round trip.
+    /// Sends the unsent writes and a query, in one round trip.
     fn ask(&mut self, query: Query) -> Result<Vec<Row>, DatabaseError> {
         self.ask_all(vec![query]).map(|answers| answers.into_iter().flatten().collect())
     }
 
-    /// Sends what was written and asks questions, in one round trip.
+    /// Sends the unsent writes and queries, in one round trip.
     fn ask_all(&mut self, questions: Vec<Query>) -> Result<Vec<Vec<Row>>, DatabaseError> {
         let mut queries = self.unsent(0)?;
         let writes = queries.len();
@@ -311,14 +313,14 @@ impl PostgresTables {
         Ok(answers.split_off(writes))
     }
 
-    /// Sends what was written and a statement that returns nothing.
+    /// Sends the unsent writes and a statement that returns no rows.
     fn execute(&mut self, query: Query) -> Result<(), DatabaseError> {
         self.ask(query).map(|_| ())
     }
 
     // ---- numbers and times -------------------------------------------------------------------------------------
 
-    /// The database was asked at `asked_at` what its clock shows, and has answered.
+    /// Sets both clocks. A query for the database's time was sent at `asked_at`, and returned `time`.
     fn learn_time(&mut self, asked_at: Instant, time: Timestamp) {
         self.clock.learn(time);
         self.node_clock.learn(asked_at, time);

@@ -60,7 +60,7 @@ proptest! {
         let mut others = [
             Subject::new(InTurn { node: node(), other: node() }),
             Subject::new(sqlite),
-            Subject::new(open(true).hearing_of_ready()),
+            Subject::new(open(true).as_only_writer()),
             Subject::new(open(false).with_mailbox_loaded_max(0)),
         ];
         let mut others: Vec<&mut Subject> = others.iter_mut().collect();

@@ -272,7 +272,7 @@ async fn work_without_a_notification_is_found_by_polling() {
     // Such a store sends no notifications.
     let quiet = PostgresOptions { notifications: false, ..options };
     let silent = PostgresProvider::open(quiet).await.unwrap();
-    let (claims, ()) = tokio::join!(fetch(&waiting, 1, 3 * SOON), start(&silent, "untold", 1));
+    let (claims, ()) = tokio::join!(fetch(&waiting, 1, 3 * SOON), start(&silent, "unsent_news", 1));
     assert_eq!(claims.len(), 1);
 }
 

@@ -186,7 +186,7 @@ fn take_intake(server: &Server, options: &PostgresOptions, id: &str) {
 /// A node that listens reads the first ready rows.
 fn look_for_first_ready(options: &PostgresOptions, name: &str) {
     let mut node = Node::open(options, 10);
-    node.engine = node.engine.hearing_of_ready();
+    node.engine = node.engine.as_only_writer();
     tour(&mut node, name, 2);
 }
 

@@ -69,7 +69,7 @@ fn one_activity_from_start_to_end() {
 fn one_activity_from_start_to_end_on_a_node_that_is_alone() {
     let Some(server) = postgres_server::server() else { return };
     let mut node = Node::open(&fresh_options(server), 1);
-    node.engine = node.engine.hearing_of_ready();
+    node.engine = node.engine.as_only_writer();
     let mut tour = |prefix: &str, size: usize| {
         let ids = ids(prefix, size);
         let mut counted = Counted::new();

@@ -1,4 +1,4 @@
-//! One connection, its statements, and the values that go in and out of it.
+//! [`Db`]: a connection with its prepared statements, and the stored forms of values.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ use crate::{
     statements::PreparedConnection,
 };
 
-/// The column of a query that has one.
+/// The position of the column in a query that returns one column.
 pub(crate) const ONLY: usize = 0;
 
 const BEGIN_READ: &str = "BEGIN";
@@ -280,7 +280,7 @@ pub(crate) fn lossy_text_or_null(row: &Row<'_>, column: impl RowIndex) -> rusqli
     })
 }
 
-/// A lease out of its columns: token, end, length and node. A damaged row that has a token and no times has a lease that
+/// Reads a lease from its columns: token, end, length and node. A damaged row that has a token and no times has a lease that
 /// ended long ago, so that its item can be claimed again.
 pub(crate) fn lease(
     row: &Row<'_>,
@@ -299,7 +299,7 @@ pub(crate) fn lease(
 /// The columns of a pinned version.
 pub(crate) const TRIPLE: [&str; 3] = ["major", "minor", "patch"];
 
-/// A pinned version out of its three columns.
+/// Reads a pinned version from its three columns.
 pub(crate) fn triple(
     row: &Row<'_>,
     [major, minor, patch]: [impl RowIndex; 3],

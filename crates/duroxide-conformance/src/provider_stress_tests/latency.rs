@@ -24,11 +24,11 @@ pub struct StressTestReport {
 pub struct Latency {
     /// The lowest latency.
     pub min: Duration,
-    /// Half of them took at most this long.
+    /// The median.
     pub p50: Duration,
-    /// 90 in a hundred took at most this long.
+    /// The 90th percentile.
     pub p90: Duration,
-    /// 99 in a hundred took at most this long.
+    /// The 99th percentile.
     pub p99: Duration,
     /// The highest latency.
     pub max: Duration,

@@ -1,7 +1,7 @@
 //! The database's clock, as nodes know it (24.1).
 //!
-//! An answer tells what the database's clock showed after the question was sent and before the answer came. Where a moment
-//! too early does harm, the moment of sending counts, and where a moment too late does, that of receiving.
+//! An answer contains the database's time at some moment between sending the query and receiving the answer. [`NodeClock`] must not be
+//! slow, so it takes the moment of sending; [`TransactionClock`] must not be fast, so it takes that of receiving.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -11,7 +11,7 @@ use std::{
 use duroxide_core::{Clock, Timestamp};
 use duroxide_store::SystemClock;
 
-/// What the clock showed at a moment.
+/// The time that a clock showed at a moment.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     at: Instant,

@@ -1,25 +1,26 @@
 //! [`Frame`]: where a round trip begins and ends its transaction.
 
-/// How a round trip stands to a transaction.
+/// Which ends of a transaction a round trip contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Frame {
-    /// Its statements are inside or outside of one, as before.
+    /// Neither: its statements run inside or outside of a transaction, like those before.
     Plain,
-    /// It begins one that writes.
+    /// The beginning of a transaction that writes.
     Begin,
-    /// It ends one.
+    /// The commit.
     Commit,
-    /// It is a whole one, begun and committed.
+    /// Both: a whole transaction.
     BeginAndCommit,
-    /// It is a whole one of a single statement, which needs neither a beginning nor an end, except for the settings of a
-    /// transaction behind a pooler.
+    /// A whole transaction of one statement, which PostgreSQL begins and commits by itself. Behind a pooler both are sent, because
+    /// the transaction needs settings.
     Single,
-    /// It is a whole one that reads one state.
+    /// A whole transaction that reads one state.
     Read,
 }
 
 impl Frame {
-    /// How it begins. Behind a pooler a setting of the connection would be somebody else's, so each transaction has its own.
+    /// The statement in front. Behind a pooler each transaction has its own settings, because its connection is used by other
+    /// clients, too.
     pub(super) fn first(self, is_pooled: bool) -> Option<&'static str> {
         match self {
             Self::Plain | Self::Commit => None,
@@ -30,6 +31,7 @@ impl Frame {
         }
     }
 
+    /// The statement behind.
     pub(super) fn last(self, is_pooled: bool) -> Option<&'static str> {
         match self {
             Self::Single if is_pooled => Some("COMMIT"),

@@ -1,4 +1,4 @@
-//! Values for the parameters of a statement, with their types: without a prepared statement the database is told them.
+//! Values for the parameters of a statement, with their types. The types are sent with statements that are not prepared.
 
 use std::fmt;
 

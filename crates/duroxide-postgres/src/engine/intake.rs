@@ -1,4 +1,4 @@
-//! Takes over what callers have written in transactions of their own.
+//! Takes over rows of the intake, which callers write in transactions of their own.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -9,17 +9,17 @@ use duroxide_provider::store::{
 };
 
 use super::{Clock, PostgresEngine};
-use crate::{database_error::DatabaseError, needs::Needs, session::News, tables::Waiting};
+use crate::{database_error::DatabaseError, needs::Needs, session::News, tables::WaitingRows};
 
 impl PostgresEngine {
-    /// Carries out a batch behind what is in the intake.
+    /// Takes over rows of the intake, then carries out a batch.
     pub(super) fn transact_with_intake(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
         let taken = take_over(|max, refusal| self.take_rows(batch.now, max, refusal))?;
         self.intake_due = taken.more;
         taken.then(batch, |batch| self.transact_batch(batch))
     }
 
-    /// Whether somebody may have written into the intake and somebody has.
+    /// Whether the intake has rows. The database is asked only if it may have some.
     pub(super) fn has_intake(&mut self) -> Result<bool, StoreFailure> {
         if self.intake_due {
             self.intake_due = self.tables().has_intake()?;
@@ -66,13 +66,14 @@ impl PostgresEngine {
         Ok(taken)
     }
 
-    fn commit_intake(&mut self, waiting: Waiting, now: Timestamp) -> Result<(), Fault> {
+    fn commit_intake(&mut self, waiting: WaitingRows, now: Timestamp) -> Result<(), Fault> {
         let news = self.tables().leaves_ready();
         let notification = self.notification((news != News::default()).then_some(news));
         let committed = self.tables().commit_intake(waiting.numbers, notification);
-        let was_told = committed.map_err(|error| Fault::of_commit(error.into_failure(), Done::at(now)))?;
+        let was_notified =
+            committed.map_err(|error| Fault::of_commit(error.into_failure(), Done::at(now)))?;
         self.rules.committed();
-        self.note_told(was_told);
+        self.note_notified(was_notified);
         Ok(())
     }
 }

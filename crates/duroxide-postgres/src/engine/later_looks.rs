@@ -11,8 +11,8 @@ use crate::session::News;
 
 /// The shortest time between two looks for instances that were left to this process.
 const PAUSE: Duration = Duration::from_millis(5);
-/// What was left to another process is this process's after this time: the other one may have ended, or lack the handler or a
-/// free slot.
+/// Instances that were left to another process may be claimed by this process after this time: the other one may have ended, or
+/// lack the handler or a free slot.
 const LEFT_FOR: Duration = Duration::from_millis(100);
 /// A process that claims activities now is expected to claim those that it leaves ready within this time.
 pub(super) const CLAIMED_WITHIN: Duration = Duration::from_millis(10);
@@ -32,7 +32,7 @@ pub(super) struct LaterLooks {
 struct Look(Option<(u64, Instant)>);
 
 impl LaterLooks {
-    /// Other processes have committed this.
+    /// Takes the content of notifications.
     pub(super) fn hear(&mut self, news: News, now: Instant) {
         let soon = self.looked_at.map_or(now, |at| now.max(at + PAUSE));
         self.left_here.add(news.left_here_from, soon);

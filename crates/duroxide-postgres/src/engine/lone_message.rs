@@ -51,8 +51,8 @@ impl PostgresEngine {
         let mut done = Done::at(woken.now);
         done.answers.push(Ok(Answer::Done));
         done.readies.instances = true;
-        if self.due.is_fresh() {
-            done.next_wake = NextWake::Known(self.due.on_clock(began, batch.now));
+        if self.next_due.is_fresh() {
+            done.next_wake = NextWake::Known(self.next_due.on_clock(began, batch.now));
         }
         Ok(Some(done))
     }
@@ -62,8 +62,8 @@ impl PostgresEngine {
         let news = News { instances_from: Some(woken.place), ..News::default() };
         self.tables().expect_ready(news);
         if let Some(notification) = self.notification(Some(news)) {
-            let was_told = self.tables().connection().trip(&[notification], Frame::Single).is_ok();
-            self.note_told(was_told);
+            let was_notified = self.tables().connection().trip(&[notification], Frame::Single).is_ok();
+            self.note_notified(was_notified);
         }
     }
 }

@@ -16,7 +16,8 @@ const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 const TAKER_FOR: Duration = Duration::from_millis(200);
 
 impl PostgresEngine {
-    /// What to notify others of: work that this transaction leaves to be claimed, and changes that clients wait for.
+    /// The content of the notification after this transaction. `None`: the transaction leaves no ready rows and has changed nothing
+    /// that clients wait for.
     pub(super) fn news_of(&mut self, done: &Done) -> Option<News> {
         let mut news = self.tables().leaves_ready();
         if done.activities.iter().flatten().any(|claimed| !claimed.items.is_empty()) {
@@ -28,22 +29,23 @@ impl PostgresEngine {
         (news != News::default() || done.is_watched).then_some(news)
     }
 
-    /// 24.9: a notification of this and of what others were not told of before, if there are others.
+    /// 24.9: the statement that notifies other processes of `news` and of the content of failed notifications. `None` if no other
+    /// process listens.
     pub(super) fn notification(&mut self, news: Option<News>) -> Option<Query> {
         let session = self.session.as_ref().filter(|session| session.has_peers())?;
-        let news = news.into_iter().chain(self.untold).reduce(News::and)?;
+        let news = news.into_iter().chain(self.unsent_news).reduce(News::and)?;
         let turn = self.opened_at.elapsed().as_millis() / TAKER_FOR.as_millis();
         let taker = session.claimers().taker(u64::try_from(turn).unwrap_or_default());
         let payload = news.payload(session.id(), taker);
-        // Taken back when the notification was sent.
-        self.untold = Some(news);
+        // Cleared when the notification was sent.
+        self.unsent_news = Some(news);
         Some(Query::new(NOTIFY, parameters![self.options.schema.to_string(), payload]))
     }
 
     /// A notification that failed is repeated with the next one.
-    pub(super) fn note_told(&mut self, was_told: bool) {
-        if was_told {
-            self.untold = None;
+    pub(super) fn note_notified(&mut self, was_notified: bool) {
+        if was_notified {
+            self.unsent_news = None;
         }
     }
 }

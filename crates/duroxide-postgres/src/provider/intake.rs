@@ -38,7 +38,7 @@ pub struct Intake {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IntakeError {
-    /// No store takes this over. The transaction can go on.
+    /// The row is invalid, and was not written. The transaction can go on.
     #[error(transparent)]
     Invalid(#[from] InvalidIntake),
     /// PostgreSQL refused the row, and the transaction has failed.

@@ -15,8 +15,8 @@ use duroxide_provider::{
 
 use crate::PostgresEngine;
 
-/// Forwards reads to the methods that have the statements.
-macro_rules! hand_on {
+/// Forwards reads to the methods with the statements.
+macro_rules! delegate {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $read:ident($($given:expr),*);)*) => {
         impl StoreReader for PostgresEngine {
             $(fn $name(&mut self, $($argument: $type),*) -> Result<$result, StoreFailure> {
@@ -34,7 +34,7 @@ macro_rules! hand_on {
     };
 }
 
-hand_on! {
+delegate! {
     fn history(instance: &str, execution_id: Option<u64>) -> Vec<EventRow> = read_history(instance, execution_id);
     fn load(instance: &str, execution_id: u64) -> StoredExecution = read_execution(instance, execution_id);
     fn load_all(executions: &[(String, u64)]) -> Vec<StoredExecution> = read_executions_of(executions);

@@ -18,7 +18,7 @@ use crate::{
     connection::Query,
     database_error::DatabaseError,
     record::{
-        Activity, CustomStatus, Event, Execution, Letter, Message, Record, Setting, SettingChange, read_all,
+        Activity, CustomStatus, Event, Execution, KeyValue, KeyValueChange, Letter, Message, Record, read_all,
     },
     value::Columns,
 };
@@ -34,7 +34,7 @@ const MESSAGES: &str =
     ORDER BY message.instance, message.due_at, message.number";
 const ACTIVITIES: &str = "SELECT {columns activity} FROM {s}.activity ORDER BY activity.number";
 const SETTINGS: &str = "SELECT {columns kv} FROM {s}.kv";
-const SETTING_CHANGES: &str = "SELECT {columns kv_change} FROM {s}.kv_change";
+const KEY_VALUE_CHANGES: &str = "SELECT {columns kv_change} FROM {s}.kv_change";
 const CUSTOM_STATUS: &str = "SELECT {columns custom_status} FROM {s}.custom_status";
 const LETTERS: &str = "SELECT {columns dead_letter} FROM {s}.dead_letter ORDER BY dead_letter.number";
 
@@ -49,8 +49,17 @@ const CONTRADICTIONS: &str = "SELECT
             WHERE ready_instance.route = instance.route AND ready_instance.place = instance.ready_number)) AS places,
     (SELECT count(*) FROM {s}.instance WHERE wait_until IS NOT NULL AND (look_at <= wait_until) IS NOT TRUE) AS looks";
 
-const ALL: [&str; 9] =
-    [INSTANCES, EXECUTIONS, EVENTS, MESSAGES, ACTIVITIES, SETTINGS, SETTING_CHANGES, CUSTOM_STATUS, LETTERS];
+const ALL: [&str; 9] = [
+    INSTANCES,
+    EXECUTIONS,
+    EVENTS,
+    MESSAGES,
+    ACTIVITIES,
+    SETTINGS,
+    KEY_VALUE_CHANGES,
+    CUSTOM_STATUS,
+    LETTERS,
+];
 
 /// The whole content, grouped by instance. Each row is visited once, and moved into the snapshot.
 struct Content {
@@ -60,8 +69,8 @@ struct Content {
     events: Grouped<(u64, u64), Event>,
     messages: Grouped<u64, Message>,
     activities: Grouped<u64, Activity>,
-    settings: Grouped<u64, Setting>,
-    setting_changes: Grouped<u64, SettingChange>,
+    key_values: Grouped<u64, KeyValue>,
+    key_value_changes: Grouped<u64, KeyValueChange>,
     custom_status: Grouped<u64, CustomStatus>,
     letters: Vec<Letter>,
 }
@@ -78,8 +87,8 @@ impl Content {
             events: Grouped::new(next(&mut answers)?, |row: &Event| (row.instance, row.execution_id)),
             messages: Grouped::new(next(&mut answers)?, |row: &Message| row.instance),
             activities: Grouped::new(next(&mut answers)?, |row: &Activity| row.queued.instance),
-            settings: Grouped::new(next(&mut answers)?, |row: &Setting| row.instance),
-            setting_changes: Grouped::new(next(&mut answers)?, |row: &SettingChange| row.instance),
+            key_values: Grouped::new(next(&mut answers)?, |row: &KeyValue| row.instance),
+            key_value_changes: Grouped::new(next(&mut answers)?, |row: &KeyValueChange| row.instance),
             custom_status: Grouped::new(next(&mut answers)?, |row: &CustomStatus| row.instance),
             letters: next(&mut answers)?,
         })
@@ -97,15 +106,16 @@ impl Content {
         let messages =
             self.messages.take(number).map(|message| message_snapshot(&row, message, now)).collect();
         let activities = self.activities.take(number).map(|activity| activity_snapshot(activity, now));
-        let settings = self.settings.take(number).filter_map(|setting| Some((setting.key, setting.entry?)));
-        let changes = self.setting_changes.take(number).map(|change| (change.key, change.entry));
+        let key_values =
+            self.key_values.take(number).filter_map(|key_value| Some((key_value.key, key_value.entry?)));
+        let changes = self.key_value_changes.take(number).map(|change| (change.key, change.entry));
         InstanceSnapshot {
             execution_id: row.execution_id,
             lock: row.lock.as_ref().map(|lock| LockSnapshot::from(&lock.lease)),
             custom_status: status.map(|status| (status.status, status.version)),
             messages,
             activities: activities.collect(),
-            kv: settings.collect(),
+            kv: key_values.collect(),
             kv_changes: changes.collect(),
             executions: self.take_executions(number),
             instance: row.id,

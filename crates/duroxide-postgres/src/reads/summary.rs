@@ -18,8 +18,7 @@ use crate::{
     value::{Columns, micros, span, time},
 };
 
-/// One pass over the instances. The end of an instance is read only if it may be in the period: a round that ends an
-/// instance changes it.
+/// One pass over the instances. Reads the end of an instance only if `updated_at`, which every round sets, is in the period.
 const COUNTS: &str = "SELECT coalesce(instance.name, '') AS name, coalesce(instance.version, '') AS version,
         coalesce(instance.status, '') AS status,
         CASE WHEN execution.completed_at >= $1 AND execution.completed_at < $2

@@ -15,7 +15,7 @@ use crate::value::{Columns, time};
 #[derive(Debug, Clone)]
 pub(crate) struct Activity {
     pub(crate) queued: QueuedActivity,
-    /// Its JSON, if that was loaded.
+    /// The JSON of the activity, if it was loaded.
     pub(crate) data: Option<String>,
     /// The decoded JSON, if it is at hand.
     pub(crate) item: Option<Arc<WorkItem>>,

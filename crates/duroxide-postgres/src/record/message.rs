@@ -10,15 +10,16 @@ use crate::value::{Columns, unsigned};
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
     pub(crate) instance: u64,
-    /// Its text is empty as long as it was not loaded.
+    /// The message. The text is empty until it is loaded.
     pub(crate) queued: QueuedMessage,
-    /// The length of its text.
+    /// The length of the text, also before it is loaded.
     pub(crate) bytes: usize,
+    /// Whether the text was loaded.
     pub(crate) has_data: bool,
 }
 
 impl Message {
-    /// Its key, in the order of its mailbox.
+    /// The primary key. Keys are in the order of the mailbox.
     pub(crate) fn key(&self) -> (u64, Timestamp, u64) {
         (self.instance, self.queued.due_at, self.queued.number)
     }

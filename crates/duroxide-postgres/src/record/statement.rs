@@ -168,7 +168,7 @@ fn joined(parts: impl Iterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Activity, CustomStatus, Event, Message, Record, Setting};
+    use crate::record::{Activity, CustomStatus, Event, KeyValue, Message, Record};
 
     #[test]
     fn statements_are_made_of_the_list_of_columns() {
@@ -181,7 +181,7 @@ mod tests {
              ON CONFLICT (instance) DO UPDATE SET status = excluded.status, version = excluded.version"
         );
         assert_eq!(
-            expand(Setting::DELETE, &schema),
+            expand(KeyValue::DELETE, &schema),
             "DELETE FROM duroxide.kv \
              USING (SELECT unnest($1::bigint[]) AS instance, unnest($2::text[]) AS key) AS given WHERE kv.instance = ANY (ARRAY[given.instance]) AND kv.key = given.key"
         );
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn statements_together_are_one_with_the_parameters_of_all() {
         let schema = SchemaName::default();
-        let template = format!("{TOGETHER}{}{TOGETHER}{}", Setting::DELETE, Activity::DELETE);
+        let template = format!("{TOGETHER}{}{TOGETHER}{}", KeyValue::DELETE, Activity::DELETE);
         assert_eq!(
             expand(&template, &schema),
             "WITH part_0 AS (DELETE FROM duroxide.kv \

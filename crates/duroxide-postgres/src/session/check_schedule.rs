@@ -9,7 +9,8 @@ const TURN: Duration = Duration::from_millis(375);
 const TURNS_MIN: u64 = 4;
 /// How often a process without nodes checks: it ends no dead nodes, and only has to know whether other processes listen.
 pub(super) const WITHOUT_NODES: Duration = Duration::from_secs(10);
-/// How often a process checks that no other process listens beside. Nobody can die but itself; one that comes says so at once.
+/// How often a process that is alone checks whether other processes listen. A new process announces itself, so this check is seldom
+/// needed.
 pub(super) const ALONE: Duration = Duration::from_secs(10);
 
 /// This process's rank in the rotation.

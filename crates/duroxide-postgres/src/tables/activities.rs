@@ -139,7 +139,7 @@ impl PostgresTables {
 
     pub(super) fn wake_due_activities(&mut self, now: Timestamp) -> Result<(), DatabaseError> {
         if !self.set.due_activities.covers(now) {
-            let request = Request::due_activities(Some(now), self.floors.due());
+            let request = Request::due_activities(Some(now), self.scan_starts.due());
             let rows = self.ask(request.query)?;
             self.take_answers(vec![request.meaning], vec![rows])?;
         }

@@ -17,7 +17,7 @@ use super::PostgresTables;
 use crate::database_error::DatabaseError;
 
 /// Forwards calls to the methods of the same name.
-macro_rules! hand_on {
+macro_rules! delegate {
     (
         $trait:ident { $($own:tt)* }
         $(fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty;)*
@@ -32,7 +32,7 @@ macro_rules! hand_on {
     };
 }
 
-hand_on! {
+delegate! {
     Transactions {
         fn begin(&mut self) -> Rows<()> {
             PostgresTables::begin(self);
@@ -50,7 +50,7 @@ hand_on! {
     fn next_number() -> u64;
 }
 
-hand_on! {
+delegate! {
     InstanceTable {
         fn load(&mut self, number: u64) -> Rows<Option<Loaded>> {
             self.load_with_execution(number).map_err(DatabaseError::into_failure)
@@ -58,7 +58,7 @@ hand_on! {
 
         fn is_at_hand(&mut self, number: u64) -> bool {
             self.relied_on_cache
-                && self.set.whole_setting_changes.contains(&number)
+                && self.set.whole_key_value_changes.contains(&number)
                 && self.set.custom_status.knows(&number)
         }
     }
@@ -74,7 +74,7 @@ hand_on! {
     fn bulk_selection(filter: &InstanceFilter, running_too: bool) -> Vec<(u64, String)>;
 }
 
-hand_on! {
+delegate! {
     ReadyIndex {
     }
     fn route_id(route: &Route) -> RouteId;
@@ -88,7 +88,7 @@ hand_on! {
     fn may_be_ready() -> Readies;
 }
 
-hand_on! {
+delegate! {
     HistoryTable {
     }
     fn execution(instance: u64, execution_id: u64) -> Option<ExecutionRow>;
@@ -101,7 +101,7 @@ hand_on! {
     fn delete_execution(instance: u64, execution_id: u64) -> ();
 }
 
-hand_on! {
+delegate! {
     MailboxTable {
     }
     fn insert_message(instance: u64, message: &NewMessage<'_>) -> bool;
@@ -129,7 +129,7 @@ hand_on! {
     fn calls_of(parent: &str) -> Vec<(u64, String)>;
 }
 
-hand_on! {
+delegate! {
     ActivityTable {
     }
     fn lane_id(lane: &Lane) -> LaneId;
@@ -151,7 +151,7 @@ hand_on! {
     fn leased_activities(after: Timestamp) -> Vec<QueuedActivity>;
 }
 
-hand_on! {
+delegate! {
     SessionTable {
     }
     fn session(id: &str) -> Option<SessionRow>;
@@ -161,7 +161,7 @@ hand_on! {
     fn delete_ended_sessions(now: Timestamp) -> usize;
 }
 
-hand_on! {
+delegate! {
     StateTable {
         fn custom_status_at_hand(&mut self, instance: u64) -> Option<Option<(Option<String>, u64)>> {
             self.known_custom_status(instance)
@@ -178,7 +178,7 @@ hand_on! {
     fn set_custom_status(instance: u64, status: Option<&str>, version: u64) -> ();
 }
 
-hand_on! {
+delegate! {
     DeadLetterTable {
     }
     fn insert_dead_letter(row: &DeadLetterRow) -> u64;
@@ -187,7 +187,7 @@ hand_on! {
     fn delete_dead_letters_of(id: &str) -> ();
 }
 
-hand_on! {
+delegate! {
     NodeTable {
     }
     fn node(name: &str) -> Option<(NodeId, Vec<String>)>;
@@ -200,7 +200,7 @@ hand_on! {
     fn claims_of(node: NodeId, after: Timestamp) -> Vec<ClaimToken>;
 }
 
-hand_on! {
+delegate! {
     RemovalTable {
     }
     fn insert_removal(task: u64, removal: &Removal) -> ();

@@ -91,7 +91,7 @@ impl PostgresTables {
         if let Some(known) = self.set.first_events.get(&(instance, execution_id)) {
             return Ok(known.clone());
         }
-        self.habits.first_events = true;
+        self.optional_reads.first_events = true;
         let parameters = parameters![number(instance), number(execution_id)];
         let rows = self.ask(Query::new(FIRST_EVENT, parameters))?;
         rows.first().map(|row| row.column("data")).transpose()

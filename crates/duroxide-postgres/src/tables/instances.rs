@@ -7,7 +7,7 @@ use duroxide_provider::{
     store::bounds::BULK_LIMIT_DEFAULT,
 };
 
-use super::{PostgresTables, load::Named, working_set::Mailbox};
+use super::{PostgresTables, load::NamedInstances, working_set::Mailbox};
 use crate::{
     connection::{Query, parameters},
     database_error::DatabaseError,
@@ -38,14 +38,17 @@ pub(crate) fn bulk_query(filter: &InstanceFilter, running_too: bool) -> Query {
 impl PostgresTables {
     pub(super) fn instance(&mut self, number: u64) -> Result<Option<InstanceRow>, DatabaseError> {
         if !self.set.instances.knows(&number) {
-            self.load_instances(&Named { numbers: [number].into(), ..Named::default() })?;
+            self.load_instances(&NamedInstances { numbers: [number].into(), ..NamedInstances::default() })?;
         }
         Ok(self.set.instances.get(&number).cloned())
     }
 
     pub(super) fn instance_named(&mut self, id: &str) -> Result<Option<InstanceRow>, DatabaseError> {
         if !self.set.ids.contains_key(id) {
-            self.load_instances(&Named { ids: [id.to_owned()].into(), ..Named::default() })?;
+            self.load_instances(&NamedInstances {
+                ids: [id.to_owned()].into(),
+                ..NamedInstances::default()
+            })?;
         }
         let number = self.set.ids.get(id).copied().flatten();
         Ok(number.and_then(|number| self.set.instances.get(&number).cloned()))
@@ -75,8 +78,8 @@ impl PostgresTables {
         self.set.mailboxes.insert(row.number, Mailbox::Whole);
         self.set.executions.learn((row.number, row.execution_id), None);
         self.set.custom_status.learn(row.number, None);
-        self.set.whole_settings.insert(row.number);
-        self.set.whole_setting_changes.insert(row.number);
+        self.set.whole_key_values.insert(row.number);
+        self.set.whole_key_value_changes.insert(row.number);
         Ok(true)
     }
 

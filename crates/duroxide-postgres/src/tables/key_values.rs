@@ -5,7 +5,7 @@ use duroxide_core::KvEntry;
 use super::{PostgresTables, load::Request};
 use crate::{
     database_error::DatabaseError,
-    record::{CustomStatus, Setting, SettingChange},
+    record::{CustomStatus, KeyValue, KeyValueChange},
 };
 
 impl PostgresTables {
@@ -15,13 +15,13 @@ impl PostgresTables {
         key: &str,
         entry: Option<&KvEntry>,
     ) -> Result<(), DatabaseError> {
-        let change = SettingChange { instance, key: key.to_owned(), entry: entry.cloned() };
-        self.set.setting_changes.overwrite((instance, key.to_owned()), change);
+        let change = KeyValueChange { instance, key: key.to_owned(), entry: entry.cloned() };
+        self.set.key_value_changes.overwrite((instance, key.to_owned()), change);
         Ok(())
     }
 
     pub(super) fn delete_kv_change(&mut self, instance: u64, key: &str) -> Result<(), DatabaseError> {
-        self.set.setting_changes.delete(&(instance, key.to_owned()));
+        self.set.key_value_changes.delete(&(instance, key.to_owned()));
         Ok(())
     }
 
@@ -29,41 +29,41 @@ impl PostgresTables {
         &mut self,
         instance: u64,
     ) -> Result<Vec<(String, Option<KvEntry>)>, DatabaseError> {
-        if !self.set.whole_setting_changes.contains(&instance) && !self.set.instances.is_new(&instance) {
-            self.load(vec![Request::setting_changes(&[instance].into())])?;
+        if !self.set.whole_key_value_changes.contains(&instance) && !self.set.instances.is_new(&instance) {
+            self.load(vec![Request::key_value_changes(&[instance].into())])?;
         }
         let changes =
-            self.set.setting_changes.range((instance, String::new())..(instance + 1, String::new()));
+            self.set.key_value_changes.range((instance, String::new())..(instance + 1, String::new()));
         Ok(changes.map(|change| (change.key.clone(), change.entry.clone())).collect())
     }
 
     pub(super) fn has_kv(&mut self, instance: u64, key: &str) -> Result<bool, DatabaseError> {
         self.load_settings(instance)?;
-        Ok(self.set.settings.get(&(instance, key.to_owned())).is_some())
+        Ok(self.set.key_values.get(&(instance, key.to_owned())).is_some())
     }
 
     pub(super) fn kv_keys(&mut self, instance: u64) -> Result<Vec<String>, DatabaseError> {
         self.load_settings(instance)?;
-        let settings = self.set.settings.range((instance, String::new())..(instance + 1, String::new()));
-        Ok(settings.map(|setting| setting.key.clone()).collect())
+        let key_values = self.set.key_values.range((instance, String::new())..(instance + 1, String::new()));
+        Ok(key_values.map(|key_value| key_value.key.clone()).collect())
     }
 
     /// Callers only ask whether a value exists.
     fn load_settings(&mut self, instance: u64) -> Result<(), DatabaseError> {
-        if !self.set.whole_settings.contains(&instance) && !self.set.instances.is_new(&instance) {
-            self.load(vec![Request::setting_keys(&[instance].into())])?;
+        if !self.set.whole_key_values.contains(&instance) && !self.set.instances.is_new(&instance) {
+            self.load(vec![Request::key_value_keys(&[instance].into())])?;
         }
         Ok(())
     }
 
     pub(super) fn set_kv(&mut self, instance: u64, key: &str, entry: &KvEntry) -> Result<(), DatabaseError> {
-        let setting = Setting { instance, key: key.to_owned(), entry: Some(entry.clone()) };
-        self.set.settings.overwrite((instance, key.to_owned()), setting);
+        let key_value = KeyValue { instance, key: key.to_owned(), entry: Some(entry.clone()) };
+        self.set.key_values.overwrite((instance, key.to_owned()), key_value);
         Ok(())
     }
 
     pub(super) fn delete_kv(&mut self, instance: u64, key: &str) -> Result<(), DatabaseError> {
-        self.set.settings.delete(&(instance, key.to_owned()));
+        self.set.key_values.delete(&(instance, key.to_owned()));
         Ok(())
     }
 

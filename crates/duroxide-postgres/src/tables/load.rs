@@ -53,7 +53,7 @@ const LOCK_CACHED: &str = concat!(
 /// instances have, and each message in a row of its own, with short texts. One message above the limit shows that a mailbox
 /// is too long. Of two columns of one name the first is read, so the instance has a number without a message or an
 /// execution, too.
-macro_rules! belongings {
+macro_rules! instance_rows {
     ($instances:expr, $max:literal, $bytes:literal) => {
         concat!(
             "WITH owner AS MATERIALIZED (",
@@ -61,7 +61,7 @@ macro_rules! belongings {
             ") SELECT owner.number AS instance, owner.execution_id, execution.instance IS NOT NULL AS has_execution,
                 {columns execution},
                 EXISTS (SELECT 1 FROM {s}.custom_status WHERE custom_status.instance = owner.number) AS has_custom_status,
-                EXISTS (SELECT 1 FROM {s}.kv_change WHERE kv_change.instance = owner.number) AS has_setting_changes,
+                EXISTS (SELECT 1 FROM {s}.kv_change WHERE kv_change.instance = owner.number) AS has_key_value_changes,
                 message.instance IS NOT NULL AS has_message, {head message}, octet_length(message.data)::bigint AS bytes,
                 CASE WHEN octet_length(message.data) <= ",
             $bytes,
@@ -76,8 +76,8 @@ macro_rules! belongings {
         )
     };
 }
-pub(super) use belongings;
-const BELONGINGS: &str = belongings!(
+pub(super) use instance_rows;
+const INSTANCE_ROWS: &str = instance_rows!(
     concat!(
         "SELECT instance.number, instance.execution_id FROM {s}.instance WHERE instance.number = ANY (ARRAY(",
         named!(),
@@ -97,9 +97,9 @@ const LOCK_ACTIVITIES_BY_KEY: &str = "SELECT {head activity}
 const LOCK_SESSIONS_OF_ACTIVITIES: &str = "SELECT {columns session} FROM {s}.session
     WHERE session.id IN (SELECT activity.session_id FROM {s}.activity WHERE activity.number = ANY ($1::bigint[]))
     ORDER BY session.id FOR UPDATE OF session";
-const SETTING_CHANGES: &str =
+const KEY_VALUE_CHANGES: &str =
     "SELECT {columns kv_change} FROM {s}.kv_change WHERE kv_change.instance = ANY ($1::bigint[])";
-const SETTING_KEYS: &str = "SELECT instance, key FROM {s}.kv WHERE instance = ANY ($1::bigint[])";
+const KEY_VALUE_KEYS: &str = "SELECT instance, key FROM {s}.kv WHERE instance = ANY ($1::bigint[])";
 const CUSTOM_STATUS: &str = "SELECT {columns custom_status} FROM {s}.custom_status
     WHERE custom_status.instance = ANY ($1::bigint[])";
 /// Blocks of numbers, and the time. None is drawn before the rows are locked that the numbers order, and the time is not
@@ -115,14 +115,14 @@ const SMALL_DATA_BYTES_MAX: i64 = 2 << 10;
 
 /// Instances to lock and load.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Named {
+pub(crate) struct NamedInstances {
     pub(crate) numbers: BTreeSet<u64>,
     pub(crate) ids: BTreeSet<String>,
     /// Activities whose instances are locked, too.
     pub(crate) activities: BTreeSet<u64>,
 }
 
-impl Named {
+impl NamedInstances {
     pub(crate) fn is_empty(&self) -> bool {
         self.numbers.is_empty() && self.ids.is_empty() && self.activities.is_empty()
     }
@@ -133,7 +133,7 @@ impl Named {
     }
 }
 
-/// A statement and the meaning of its answer.
+/// A loading statement, and how its answer is stored.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) query: Query,
@@ -143,7 +143,7 @@ pub(super) struct Request {
 #[derive(Debug)]
 pub(super) enum Meaning {
     /// Instances by name: those without a row do not exist.
-    Instances(Named),
+    Instances(NamedInstances),
     /// The revisions of instances that are in the row cache, with the cached revisions.
     CachedInstances(BTreeMap<u64, u64>),
     /// Ready instances on these routes, at most this many on each.
@@ -153,7 +153,7 @@ pub(super) enum Meaning {
     /// All instances that were due at this time, or when the transaction began.
     DueInstances(Option<Timestamp>),
     /// The rows of instances that an earlier statement has locked.
-    Belongings,
+    InstanceRows,
     /// Activities by number: those without a row do not exist.
     Activities(BTreeSet<u64>),
     /// Activities by key.
@@ -170,9 +170,9 @@ pub(super) enum Meaning {
     /// A node of this name.
     EndingNode(String),
     /// All changed keys of these instances.
-    SettingChanges(BTreeSet<u64>),
+    KeyValueChanges(BTreeSet<u64>),
     /// All keys under which these instances have a value.
-    SettingKeys(BTreeSet<u64>),
+    KeyValueKeys(BTreeSet<u64>),
     CustomStatus(BTreeSet<u64>),
     FirstEvents(BTreeSet<String>),
     /// Where instances are ready, and how many.
@@ -183,9 +183,9 @@ pub(super) enum Meaning {
     Routes,
     Lanes,
     Numbers,
-    /// Where the lists of ready rows begin.
-    Floors,
-    /// The statement has no answer that matters here.
+    /// Where scans of ready rows begin.
+    ScanStarts,
+    /// The answer is not used.
     Nothing,
 }
 
@@ -199,17 +199,17 @@ impl Request {
     }
 
     /// Locks instances, and loads their current executions and their messages, short texts included.
-    pub(super) fn instances(named: &Named, mailbox_max: usize) -> [Self; 2] {
-        let mut of_belongings = named.parameters();
-        of_belongings.extend(parameters![limit(mailbox_max.saturating_add(1)), SMALL_DATA_BYTES_MAX]);
+    pub(super) fn instances(named: &NamedInstances, mailbox_max: usize) -> [Self; 2] {
+        let mut of_rows = named.parameters();
+        of_rows.extend(parameters![limit(mailbox_max.saturating_add(1)), SMALL_DATA_BYTES_MAX]);
         [
             Self::new(Meaning::Instances(named.clone()), LOCK_INSTANCES, named.parameters()),
-            Self::new(Meaning::Belongings, BELONGINGS, of_belongings),
+            Self::new(Meaning::InstanceRows, INSTANCE_ROWS, of_rows),
         ]
     }
 
     /// Locks instances that are in the row cache, given with their revisions, and others.
-    pub(super) fn cached_instances(cached: BTreeMap<u64, u64>, others: &Named) -> Self {
+    pub(super) fn cached_instances(cached: BTreeMap<u64, u64>, others: &NamedInstances) -> Self {
         let mut all = others.clone();
         all.numbers.extend(cached.keys());
         Self::new(Meaning::CachedInstances(cached), LOCK_CACHED, all.parameters())
@@ -234,13 +234,13 @@ impl Request {
         Self::new(Meaning::SessionsOfActivities(activities.clone()), LOCK_SESSIONS_OF_ACTIVITIES, parameters)
     }
 
-    pub(super) fn setting_changes(instances: &BTreeSet<u64>) -> Self {
+    pub(super) fn key_value_changes(instances: &BTreeSet<u64>) -> Self {
         let parameters = parameters![numbers(instances)];
-        Self::new(Meaning::SettingChanges(instances.clone()), SETTING_CHANGES, parameters)
+        Self::new(Meaning::KeyValueChanges(instances.clone()), KEY_VALUE_CHANGES, parameters)
     }
 
-    pub(super) fn setting_keys(instances: &BTreeSet<u64>) -> Self {
-        Self::new(Meaning::SettingKeys(instances.clone()), SETTING_KEYS, parameters![numbers(instances)])
+    pub(super) fn key_value_keys(instances: &BTreeSet<u64>) -> Self {
+        Self::new(Meaning::KeyValueKeys(instances.clone()), KEY_VALUE_KEYS, parameters![numbers(instances)])
     }
 
     pub(super) fn custom_status(instances: &BTreeSet<u64>) -> Self {

@@ -17,7 +17,7 @@ use self::{
     large::LargeMailbox,
     whole::{WholeMailbox, is_shown},
 };
-use super::{PostgresTables, load::Named, working_set::Mailbox};
+use super::{PostgresTables, load::NamedInstances, working_set::Mailbox};
 use crate::{
     connection::{Query, parameters},
     database_error::DatabaseError,
@@ -39,7 +39,7 @@ impl PostgresTables {
     /// Where the messages of an instance are.
     fn mailbox(&mut self, instance: u64) -> Result<Mailbox, DatabaseError> {
         if !self.set.mailboxes.contains_key(&instance) {
-            self.load_instances(&Named { numbers: [instance].into(), ..Named::default() })?;
+            self.load_instances(&NamedInstances { numbers: [instance].into(), ..NamedInstances::default() })?;
         }
         // The mailbox of a deleted instance: its remaining rows are in the database.
         Ok(self.set.mailboxes.get(&instance).copied().unwrap_or(Mailbox::Large))

@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 
 use super::{
     PostgresTables,
-    load::{Meaning, Named, Request, given_time},
+    load::{Meaning, NamedInstances, Request, given_time},
 };
 use crate::{
     connection::{Query, parameters},
@@ -134,15 +134,15 @@ impl PostgresTables {
         self.execute(Query::new(SET_SEEN, parameters![number(node.0), micros(seen_at)]))
     }
 
-    /// It is deleted with the next round trip.
+    /// Deletes a node with the next round trip.
     pub(super) fn delete_node(&mut self, node: NodeId) -> Result<(), DatabaseError> {
         self.set.ending_nodes.values_mut().for_each(|found| _ = found.take_if(|found| found.id == node));
         self.set.deleted_nodes.insert(node.0);
         Ok(())
     }
 
-    /// Its rows are loaded at once, and so are the sessions that end with it: ending a node reads each of them. A claim
-    /// that has ended since its token was read is left out.
+    /// The live claims of a node. Loads their rows and the sessions of the node in one round trip, because ending a node reads each of
+    /// them. Leaves out claims that have ended since their tokens were read.
     pub(super) fn claims_of(
         &mut self,
         node: NodeId,
@@ -168,7 +168,7 @@ impl PostgresTables {
         activities.retain(|number| !self.set.activities.knows(number));
         let mut requests = Vec::new();
         if !instances.is_empty() {
-            let named = Named { numbers: instances, ..Named::default() };
+            let named = NamedInstances { numbers: instances, ..NamedInstances::default() };
             requests.extend(Request::instances(&named, self.mailbox_loaded_max));
         }
         if !activities.is_empty() {

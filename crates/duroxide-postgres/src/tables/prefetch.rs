@@ -13,11 +13,11 @@ use duroxide_provider::{
     store::StoreFailure,
 };
 
-pub(crate) use self::intake::Waiting;
+pub(crate) use self::intake::WaitingRows;
 use super::{
     PostgresTables,
-    load::{Meaning, Named, Request, time_in},
-    named::{ADD_LANES, ADD_ROUTES, FIND_LANES, FIND_ROUTES, add, definition},
+    dictionary::{ADD_LANES, ADD_ROUTES, FIND_LANES, FIND_ROUTES, add, definition},
+    load::{Meaning, NamedInstances, Request, time_in},
     working_set::{Accepted, NUMBERS_IN_BLOCK, WorkingSet},
 };
 use crate::{
@@ -51,7 +51,7 @@ impl PostgresTables {
     /// Locks and loads everything that a batch needs, in an order that avoids deadlocks (24.2): instances by number, activities by
     /// number, then candidates, with SKIP LOCKED. Of instances that are in the row cache only the revision is loaded.
     pub(super) fn load_needs(&mut self, needs: &Needs<'_>) -> Result<Prefetched, DatabaseError> {
-        let mut requests = self.requests_for_names(needs);
+        let mut requests = self.requests_for_dictionaries(needs);
         let ahead = requests.len();
         let (cached, others) = self.cached_among(&needs.instances);
         if !cached.is_empty() {
@@ -63,13 +63,13 @@ impl PostgresTables {
         requests.extend(self.requests_for_operations(needs));
         if needs.promotes {
             requests.push(Request::due_removal_task(needs.now));
-            let from = self.floors.due();
+            let from = self.scan_starts.due();
             requests.extend(Request::due_instances(needs.now, from, self.mailbox_loaded_max));
             requests.push(Request::due_activities(needs.now, from));
         }
         self.add_instance_candidates(needs, &mut requests);
         self.add_activity_candidates(needs, &mut requests);
-        requests.extend(self.floors.look());
+        requests.extend(self.scan_starts.look());
         let blocks = (needs.numbers as u64).div_ceil(NUMBERS_IN_BLOCK).max(1);
         requests.push(Request::numbers(i64::try_from(blocks).unwrap_or(i64::MAX)));
         let prefetched = self.send_first(requests, ahead)?;
@@ -101,14 +101,14 @@ impl PostgresTables {
         self.take_answers(meanings, answers)?;
         if !self.set.changed_elsewhere.is_empty() {
             let numbers = std::mem::take(&mut self.set.changed_elsewhere);
-            self.load_instances(&Named { numbers, ..Named::default() })?;
+            self.load_instances(&NamedInstances { numbers, ..NamedInstances::default() })?;
         }
         self.learn_time(asked_at, now);
         self.set.is_loaded = true;
         Ok(Prefetched { now })
     }
 
-    fn cached_among(&self, named: &Named) -> (BTreeMap<u64, u64>, Named) {
+    fn cached_among(&self, named: &NamedInstances) -> (BTreeMap<u64, u64>, NamedInstances) {
         if self.relied_on_cache {
             self.row_cache.cached_among(named)
         } else {
@@ -118,7 +118,7 @@ impl PostgresTables {
 
     /// Routes and lanes that were never met are stored ahead of the transaction, so that no other node, which may store the
     /// same ones, has to wait for its end.
-    fn requests_for_names(&self, needs: &Needs<'_>) -> Vec<Request> {
+    fn requests_for_dictionaries(&self, needs: &Needs<'_>) -> Vec<Request> {
         let routes = needs.routes.iter().filter(|route| self.routes.id(route).is_none());
         let lanes = needs.lanes.iter().filter(|lane| self.lanes.id(lane).is_none());
         let mut requests = Vec::new();
@@ -140,7 +140,7 @@ impl PostgresTables {
         let is_possible = self.relied_on_cache
             && !needs.promotes
             && self.reserve.len() >= needs.numbers
-            && self.requests_for_names(needs).is_empty()
+            && self.requests_for_dictionaries(needs).is_empty()
             && needs.instance_fetches.iter().all(|fetch| fetch.only.is_none())
             && needs.activity_fetches.iter().all(|fetch| fetch.only.is_none());
         if !is_possible {
@@ -184,9 +184,9 @@ impl PostgresTables {
         if needs.instance_fetches.is_empty() {
             return;
         }
-        let (accepted, from) = (self.accepted_routes(needs), self.floors.instances());
+        let (accepted, from) = (self.accepted_routes(needs), self.scan_starts.instances());
         requests.push(Request::route_counts(accepted.at_most, from));
-        if !accepted.keys.is_empty() && self.habits.ready_instances {
+        if !accepted.keys.is_empty() && self.optional_reads.ready_instances {
             let routes: Vec<RouteId> = accepted.keys.into_iter().collect();
             let mailbox_max = self.mailbox_loaded_max;
             requests.extend(Request::ready_instances(&routes, accepted.at_most, from, mailbox_max));
@@ -197,9 +197,9 @@ impl PostgresTables {
         if needs.activity_fetches.is_empty() {
             return;
         }
-        let (accepted, from) = (self.accepted_lanes(needs), self.floors.activities());
+        let (accepted, from) = (self.accepted_lanes(needs), self.scan_starts.activities());
         requests.push(Request::lane_counts(accepted.at_most, from));
-        if !accepted.keys.is_empty() && self.habits.ready_activities {
+        if !accepted.keys.is_empty() && self.optional_reads.ready_activities {
             let lanes: Vec<LaneId> = accepted.keys.iter().copied().collect();
             requests.push(Request::ready_activities(&lanes, accepted.at_most, from));
         }
@@ -208,7 +208,7 @@ impl PostgresTables {
         let owners: BTreeSet<&String> = owners.collect();
         if !owners.is_empty() {
             requests.push(Request::session_lanes());
-            if self.habits.sessions {
+            if self.optional_reads.sessions {
                 let lanes: Vec<LaneId> = accepted.keys.iter().copied().collect();
                 let owners = owners.into_iter().cloned().collect();
                 requests.extend(Request::ready_in_sessions(owners, &lanes, accepted.at_most, needs.now));
@@ -226,7 +226,7 @@ impl PostgresTables {
         let mut requests = Vec::new();
         if !needs.activities.is_empty() {
             requests.push(Request::activities(&needs.activities));
-            if self.habits.sessions {
+            if self.optional_reads.sessions {
                 requests.push(Request::sessions_of(&needs.activities));
             }
         }
@@ -236,16 +236,16 @@ impl PostgresTables {
         if !keys.is_empty() {
             requests.push(Request::activities_by_key(&keys));
         }
-        if self.habits.setting_changes && !needs.setting_changes.is_empty() {
-            requests.push(Request::setting_changes(&needs.setting_changes));
+        if self.optional_reads.key_value_changes && !needs.key_value_changes.is_empty() {
+            requests.push(Request::key_value_changes(&needs.key_value_changes));
         }
-        if !needs.setting_keys.is_empty() {
-            requests.push(Request::setting_keys(&needs.setting_keys));
+        if !needs.key_value_keys.is_empty() {
+            requests.push(Request::key_value_keys(&needs.key_value_keys));
         }
-        if self.habits.custom_status && !needs.custom_status.is_empty() {
+        if self.optional_reads.custom_status && !needs.custom_status.is_empty() {
             requests.push(Request::custom_status(&needs.custom_status));
         }
-        if self.habits.first_events && !needs.first_events.is_empty() {
+        if self.optional_reads.first_events && !needs.first_events.is_empty() {
             let ids: Vec<String> = needs.first_events.iter().cloned().collect();
             let meaning = Meaning::FirstEvents(needs.first_events.clone());
             requests.push(Request::new(meaning, FIRST_EVENTS, parameters![ids]));

@@ -5,7 +5,7 @@
 //! never wait. The working set keeps how far a list was read: up to there it answers, with all changes of this transaction.
 
 #[macro_use]
-mod floors;
+mod scan_starts;
 mod requests;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +17,8 @@ use duroxide_provider::{
 };
 use tokio_postgres::Row;
 
-pub(crate) use self::floors::Floors;
 use self::requests::{MAY_BE_READY, READY_IN_SESSION};
+pub(crate) use self::scan_starts::ScanStarts;
 use super::{
     PostgresTables,
     load::{Request, read_up_to},
@@ -39,8 +39,8 @@ const FIRST_READY: &str = concat!(
     ") AS first"
 );
 
-pub(super) fn first_ready_query(floors: &mut Floors) -> Query {
-    let (instances, activities) = floors.begin_look();
+pub(super) fn first_ready_query(scan_starts: &mut ScanStarts) -> Query {
+    let (instances, activities) = scan_starts.begin_look();
     Query::new(FIRST_READY, parameters![instances, activities])
 }
 
@@ -69,8 +69,8 @@ impl PostgresTables {
 
     pub(super) fn ready_routes(&mut self) -> Result<Vec<RouteId>, DatabaseError> {
         if self.set.ready_routes.counts.is_none() {
-            self.ask_requests([Request::route_counts(1, self.floors.instances())])?;
-            // Only whether anything is ready was asked; how much is asked where that matters.
+            self.ask_requests([Request::route_counts(1, self.scan_starts.instances())])?;
+            // This request counts up to 1 for each route, so its counts are not kept.
             let stored = self.set.ready_routes.counts.take().unwrap_or_default();
             return Ok(stored.into_keys().collect());
         }
@@ -87,7 +87,7 @@ impl PostgresTables {
         if let Some(found) = self.known_ready(route, at_most) {
             return Ok(found);
         }
-        let from = self.floors.instances();
+        let from = self.scan_starts.instances();
         let requests = Request::ready_instances(&[route], at_most, from, self.mailbox_loaded_max);
         self.ask_requests(requests.into_iter().chain([Request::numbers(1)]))?;
         Ok(self.known_ready(route, at_most).unwrap_or_default())
@@ -109,7 +109,7 @@ impl PostgresTables {
         at_most: usize,
     ) -> Result<usize, DatabaseError> {
         if self.set.ready_routes.counts.is_none() {
-            self.ask_requests([Request::route_counts(at_most, self.floors.instances())])?;
+            self.ask_requests([Request::route_counts(at_most, self.scan_starts.instances())])?;
             let counts = self.set.ready_routes.counts.take().unwrap_or_default();
             return Ok(counts.get(&route).copied().unwrap_or_default().min(at_most));
         }
@@ -146,7 +146,7 @@ impl PostgresTables {
 
     pub(super) fn due_instances(&mut self, now: Timestamp) -> Result<Vec<DueInstance>, DatabaseError> {
         if !self.set.due_instances.covers(now) {
-            let requests = Request::due_instances(Some(now), self.floors.due(), self.mailbox_loaded_max);
+            let requests = Request::due_instances(Some(now), self.scan_starts.due(), self.mailbox_loaded_max);
             self.ask_requests(requests.into_iter().chain([Request::numbers(1)]))?;
         }
         let due = self.set.instances.rows().filter_map(|row| Some((row.waits_until()?, row.number)));
@@ -162,8 +162,8 @@ impl PostgresTables {
             Some(row) => {
                 let readies =
                     Readies { instances: row.column("instances")?, activities: row.column("activities")? };
-                self.habits.ready_instances |= readies.instances;
-                self.habits.ready_activities |= readies.activities;
+                self.optional_reads.ready_instances |= readies.instances;
+                self.optional_reads.ready_activities |= readies.activities;
                 Ok(readies)
             }
             None => Ok(Readies { instances: true, activities: true }),
@@ -174,7 +174,7 @@ impl PostgresTables {
 
     pub(super) fn ready_lanes(&mut self) -> Result<Vec<LaneId>, DatabaseError> {
         if self.set.ready_lanes.counts.is_none() {
-            self.ask_requests([Request::lane_counts(1, self.floors.activities())])?;
+            self.ask_requests([Request::lane_counts(1, self.scan_starts.activities())])?;
             let stored = self.set.ready_lanes.counts.take().unwrap_or_default();
             return Ok(stored.into_keys().collect());
         }
@@ -188,7 +188,7 @@ impl PostgresTables {
         if let Some(found) = self.known_in_lane(lane, at_most) {
             return Ok(found);
         }
-        self.ask_requests([Request::ready_activities(&[lane], at_most, self.floors.activities())])?;
+        self.ask_requests([Request::ready_activities(&[lane], at_most, self.scan_starts.activities())])?;
         Ok(self.known_in_lane(lane, at_most).unwrap_or_default())
     }
 
@@ -210,7 +210,7 @@ impl PostgresTables {
         at_most: usize,
     ) -> Result<usize, DatabaseError> {
         if self.set.ready_lanes.counts.is_none() {
-            self.ask_requests([Request::lane_counts(at_most, self.floors.activities())])?;
+            self.ask_requests([Request::lane_counts(at_most, self.scan_starts.activities())])?;
             let counts = self.set.ready_lanes.counts.take().unwrap_or_default();
             return Ok(counts.get(&lane).copied().unwrap_or_default().min(at_most));
         }

@@ -64,9 +64,9 @@ const EXECUTIONS: &str = concat!(
     remove!("execution", "execution_id", "output", "NULL::bigint"),
     "doomed.execution_id = chosen.execution_id RETURNING chosen.size"
 );
-const SETTINGS: &str =
+const KEY_VALUES: &str =
     concat!(remove!("kv", "key", "value", "NULL::bigint"), "doomed.key = chosen.key RETURNING chosen.size");
-const SETTING_CHANGES: &str = concat!(
+const KEY_VALUE_CHANGES: &str = concat!(
     remove!("kv_change", "key", "value", "NULL::bigint"),
     "doomed.key = chosen.key RETURNING chosen.size"
 );
@@ -134,8 +134,8 @@ impl PostgresTables {
         if removal.execution_id.is_none() {
             removed.messages = self.remove_from(MESSAGES, removal, budget)?;
             removed.executions = self.remove_from(EXECUTIONS, removal, budget)?;
-            self.remove_from(SETTINGS, removal, budget)?;
-            self.remove_from(SETTING_CHANGES, removal, budget)?;
+            self.remove_from(KEY_VALUES, removal, budget)?;
+            self.remove_from(KEY_VALUE_CHANGES, removal, budget)?;
             self.execute(Query::new(DELETE_CUSTOM_STATUS, parameters![number(removal.instance)]))?;
             self.forget_rows_of(removal.instance);
         }
@@ -169,8 +169,8 @@ impl PostgresTables {
     fn forget_rows_of(&mut self, instance: u64) {
         self.set.messages.forget(|message| message.instance == instance);
         self.set.executions.forget(|execution| execution.instance == instance);
-        self.set.settings.forget(|setting| setting.instance == instance);
-        self.set.setting_changes.forget(|change| change.instance == instance);
+        self.set.key_values.forget(|key_value| key_value.instance == instance);
+        self.set.key_value_changes.forget(|change| change.instance == instance);
         self.set.custom_status.forget(|status| status.instance == instance);
     }
 }

@@ -13,17 +13,17 @@ use std::{
 use duroxide_core::Timestamp;
 use duroxide_provider::rules::{InstanceRow, LaneId, RouteId};
 
-pub(crate) use self::commit::Looked;
+pub(crate) use self::commit::NextDueTime;
 pub(super) use self::row_cache::{Accepted, FirstReady, RowCache};
 use self::writes::{Part, Writes, together};
 use super::{nodes::EndingNode, numbers, ready::ready_on};
 use crate::{
-    cache::Cache,
     connection::{Query, parameters},
     record::{
-        Activity, CustomStatus, Event, Execution, Letter, Message, ReadyInstance, Session, Setting,
-        SettingChange, delete, insert,
+        Activity, CustomStatus, Event, Execution, KeyValue, KeyValueChange, Letter, Message, ReadyInstance,
+        Session, delete, insert,
     },
+    tracked_rows::TrackedRows,
     value::Value,
 };
 
@@ -105,23 +105,23 @@ impl<K: Ord> ReadyLists<K> {
 pub(super) struct WorkingSet {
     /// The revision of the rows that this transaction writes, once it has begun to write.
     pub(super) revision: Option<u64>,
-    /// Whether it was loaded from the database, and not recalled from the row cache.
+    /// Whether the rows were loaded from the database, and not recalled from the row cache.
     pub(super) is_loaded: bool,
-    pub(super) instances: Cache<u64, InstanceRow>,
+    pub(super) instances: TrackedRows<u64, InstanceRow>,
     /// The revisions of instances as they are stored.
     pub(super) instance_revisions: HashMap<u64, u64>,
     /// The places of ready instances as they are stored.
     pub(super) places: HashMap<u64, (RouteId, u64)>,
     /// The numbers of the ids that were read; `None` if no instance has the id.
     pub(super) ids: HashMap<String, Option<u64>>,
-    pub(super) executions: Cache<(u64, u64), Execution>,
+    pub(super) executions: TrackedRows<(u64, u64), Execution>,
     /// Only appended events.
-    pub(super) events: Cache<(u64, u64, u64), Event>,
+    pub(super) events: TrackedRows<(u64, u64, u64), Event>,
     /// The first events of executions, as far as read.
     pub(super) first_events: HashMap<(u64, u64), Option<String>>,
     pub(super) mailboxes: HashMap<u64, Mailbox>,
-    pub(super) messages: Cache<(u64, Timestamp, u64), Message>,
-    pub(super) activities: Cache<u64, Activity>,
+    pub(super) messages: TrackedRows<(u64, Timestamp, u64), Message>,
+    pub(super) activities: TrackedRows<u64, Activity>,
     /// The revisions of activities as they are stored.
     pub(super) activity_revisions: HashMap<u64, u64>,
     /// Rows of the row cache that operations read. The cached values may be out of date, so the commit verifies all rows that
@@ -131,21 +131,21 @@ pub(super) struct WorkingSet {
     /// Instances that are in the row cache with another revision than in the database.
     pub(super) changed_elsewhere: BTreeSet<u64>,
     pub(super) activity_keys: HashMap<(u64, u64, u64), Option<u64>>,
-    pub(super) sessions: Cache<String, Session>,
+    pub(super) sessions: TrackedRows<String, Session>,
     /// Owners whose leased sessions are all in `sessions`.
     pub(super) session_owners: BTreeSet<String>,
     /// Nodes that end, by name; `None` if no node has the name.
     pub(super) ending_nodes: BTreeMap<String, Option<EndingNode>>,
     /// Deleted nodes whose delete was not sent yet.
     pub(super) deleted_nodes: BTreeSet<u64>,
-    pub(super) settings: Cache<(u64, String), Setting>,
-    /// Instances of which all keys are in `settings`.
-    pub(super) whole_settings: HashSet<u64>,
-    pub(super) setting_changes: Cache<(u64, String), SettingChange>,
-    /// Instances of which all changes are in `setting_changes`.
-    pub(super) whole_setting_changes: HashSet<u64>,
-    pub(super) custom_status: Cache<u64, CustomStatus>,
-    pub(super) letters: Cache<u64, Letter>,
+    pub(super) key_values: TrackedRows<(u64, String), KeyValue>,
+    /// Instances of which all keys are in `key_values`.
+    pub(super) whole_key_values: HashSet<u64>,
+    pub(super) key_value_changes: TrackedRows<(u64, String), KeyValueChange>,
+    /// Instances of which all changes are in `key_value_changes`.
+    pub(super) whole_key_value_changes: HashSet<u64>,
+    pub(super) custom_status: TrackedRows<u64, CustomStatus>,
+    pub(super) letters: TrackedRows<u64, Letter>,
     pub(super) ready_routes: ReadyLists<RouteId>,
     pub(super) ready_lanes: ReadyLists<LaneId>,
     pub(super) session_lanes: Option<BTreeSet<(String, LaneId)>>,
@@ -225,8 +225,8 @@ impl WorkingSet {
         usual.changes_unchanged(&activities, &self.activity_revisions, |activity| activity.queued.number);
         let mut rare = Writes { revision, ..Writes::default() };
         rare.changes(&self.sessions.changes(), |key| vec![Value::from(key)]);
-        rare.upserts(&self.settings.changes(), |key| vec![key.0.into(), (&key.1).into()]);
-        rare.upserts(&self.setting_changes.changes(), |key| vec![key.0.into(), (&key.1).into()]);
+        rare.upserts(&self.key_values.changes(), |key| vec![key.0.into(), (&key.1).into()]);
+        rare.upserts(&self.key_value_changes.changes(), |key| vec![key.0.into(), (&key.1).into()]);
         rare.upserts(&self.custom_status.changes(), |key| vec![Value::from(*key)]);
         rare.changes(&self.letters.changes(), |key| vec![Value::from(*key)]);
         let deleted_nodes = (!self.deleted_nodes.is_empty())
@@ -277,9 +277,10 @@ impl WorkingSet {
     fn touch_owners(&mut self) {
         let executions = self.executions.unsent_keys().map(|key| key.0);
         let messages = self.messages.unsent_keys().map(|key| key.0);
-        let settings = self.settings.unsent_keys().chain(self.setting_changes.unsent_keys()).map(|key| key.0);
+        let key_values =
+            self.key_values.unsent_keys().chain(self.key_value_changes.unsent_keys()).map(|key| key.0);
         let statuses = self.custom_status.unsent_keys().copied();
-        let owners: BTreeSet<u64> = executions.chain(messages).chain(settings).chain(statuses).collect();
+        let owners: BTreeSet<u64> = executions.chain(messages).chain(key_values).chain(statuses).collect();
         owners.into_iter().for_each(|owner| self.touch_instance(owner));
     }
 
@@ -308,7 +309,7 @@ impl WorkingSet {
             || self.messages.is_dirty()
             || self.activities.is_dirty();
         let state =
-            self.settings.is_dirty() || self.setting_changes.is_dirty() || self.custom_status.is_dirty();
+            self.key_values.is_dirty() || self.key_value_changes.is_dirty() || self.custom_status.is_dirty();
         usual || state || self.sessions.is_dirty() || self.letters.is_dirty()
     }
 
@@ -343,7 +344,7 @@ impl WorkingSet {
         self.sessions.rows().next().is_some() || self.touched_removals
     }
 
-    /// Everything was sent.
+    /// Marks all writes as sent.
     pub(super) fn sent(&mut self) {
         self.unverified_instances.clear();
         self.unverified_activities.clear();
@@ -364,8 +365,8 @@ impl WorkingSet {
         self.messages.sent();
         self.activities.sent();
         self.sessions.sent();
-        self.settings.sent();
-        self.setting_changes.sent();
+        self.key_values.sent();
+        self.key_value_changes.sent();
         self.custom_status.sent();
         self.letters.sent();
     }

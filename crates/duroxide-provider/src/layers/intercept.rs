@@ -71,9 +71,9 @@ pub trait Intercept: Send + Sync + 'static {
 /// Which queue an abandoned item goes back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queue {
-    /// That of instances.
+    /// The orchestrator queue.
     Orchestrator,
-    /// That of activities.
+    /// The worker queue.
     Worker,
 }
 

@@ -178,7 +178,7 @@ impl<A: Activity> ActivityCall<A, Retried> {
 }
 
 impl<A: Activity> Built<A> {
-    /// Takes the request out, because its input may be large. What is left is dropped.
+    /// Takes the request out instead of cloning it, because its input may be large.
     fn take_request(&mut self) -> Result<ActivityRequest, String> {
         std::mem::replace(&mut self.request, Err(String::new()))
     }

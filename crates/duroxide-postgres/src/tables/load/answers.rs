@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use duroxide_provider::rules::{InstanceRow, LaneId, RouteId};
 use tokio_postgres::Row;
 
-use super::{Meaning, Named, Request};
+use super::{Meaning, NamedInstances, Request};
 use crate::{
     database_error::DatabaseError,
-    record::{Activity, CustomStatus, Execution, Message, Record, Session, Setting, SettingChange, read_all},
+    record::{
+        Activity, CustomStatus, Execution, KeyValue, KeyValueChange, Message, Record, Session, read_all,
+    },
     tables::{
         PostgresTables,
         working_set::{DueRead, Mailbox, WorkingSet},
@@ -35,10 +37,10 @@ impl PostgresTables {
     }
 
     /// Locks and loads instances that were not foreseen. Numbers are drawn anew, behind the lock.
-    pub(in crate::tables) fn load_instances(&mut self, named: &Named) -> Result<(), DatabaseError> {
+    pub(in crate::tables) fn load_instances(&mut self, named: &NamedInstances) -> Result<(), DatabaseError> {
         let mut requests: Vec<Request> =
             Request::instances(named, self.mailbox_loaded_max).into_iter().collect();
-        if !named.numbers.is_empty() && self.habits.custom_status {
+        if !named.numbers.is_empty() && self.optional_reads.custom_status {
             // A commit may end the instance, and the notification of an end carries the custom status.
             requests.push(Request::custom_status(&named.numbers));
         }
@@ -59,7 +61,7 @@ impl PostgresTables {
                 self.take_instances(rows)?;
                 self.set.due_instances = DueRead::at(at);
             }
-            Meaning::Belongings => self.take_belongings(rows)?,
+            Meaning::InstanceRows => self.take_instance_rows(rows)?,
             Meaning::Activities(asked) => {
                 self.take_activities(rows)?;
                 asked.into_iter().for_each(|number| self.set.activities.learn(number, None));
@@ -83,15 +85,15 @@ impl PostgresTables {
             Meaning::SessionsOfReady => self.take_sessions_of_ready(rows)?,
             Meaning::ReadyInSessions(at_most) => self.take_ready_in_sessions(at_most, rows)?,
             Meaning::EndingNode(name) => self.take_ending_node(name, rows)?,
-            Meaning::SettingChanges(instances) => self.take_setting_changes(instances, rows)?,
-            Meaning::SettingKeys(instances) => self.take_setting_keys(instances, rows)?,
+            Meaning::KeyValueChanges(instances) => self.take_key_value_changes(instances, rows)?,
+            Meaning::KeyValueKeys(instances) => self.take_key_value_keys(instances, rows)?,
             Meaning::CustomStatus(instances) => self.take_custom_statuses(instances, rows)?,
             Meaning::FirstEvents(ids) => self.take_first_events(&ids, rows)?,
             Meaning::RouteCounts => self.take_route_counts(rows)?,
             Meaning::LaneCounts => {
                 self.lanes.learn(rows)?;
                 let counts = counts(rows, LaneId)?;
-                self.habits.ready_activities = !counts.is_empty();
+                self.optional_reads.ready_activities = !counts.is_empty();
                 self.set.ready_lanes.counts = Some(counts);
             }
             Meaning::SessionLanes => {
@@ -107,10 +109,10 @@ impl PostgresTables {
             Meaning::Numbers => {
                 let firsts: Vec<u64> =
                     rows.iter().map(|row| row.number("first")).collect::<Result<_, _>>()?;
-                self.floors.take_drawn(firsts.iter().min().copied());
+                self.scan_starts.take_drawn(firsts.iter().min().copied());
                 self.set.numbers.replace(firsts);
             }
-            Meaning::Floors => self.floors.take(rows)?,
+            Meaning::ScanStarts => self.scan_starts.take(rows)?,
             Meaning::Nothing => {}
         }
         Ok(())
@@ -157,7 +159,7 @@ impl PostgresTables {
         Ok(())
     }
 
-    fn take_named(&mut self, named: &Named, rows: &[Row]) -> Result<(), DatabaseError> {
+    fn take_named(&mut self, named: &NamedInstances, rows: &[Row]) -> Result<(), DatabaseError> {
         self.take_instances(rows)?;
         named.numbers.iter().for_each(|number| self.set.instances.learn(*number, None));
         for id in &named.ids {
@@ -173,13 +175,13 @@ impl PostgresTables {
         let routes = rows.iter().filter(|row| !matches!(row.column::<Option<i64>>("id"), Ok(None)));
         self.routes.learn(routes.clone())?;
         let counts = counts(routes, RouteId)?;
-        self.habits.ready_instances = !counts.is_empty();
+        self.optional_reads.ready_instances = !counts.is_empty();
         self.set.ready_routes.counts = Some(counts);
         Ok(())
     }
 
     /// Takes the rows of locked instances.
-    fn take_belongings(&mut self, rows: &[Row]) -> Result<(), DatabaseError> {
+    fn take_instance_rows(&mut self, rows: &[Row]) -> Result<(), DatabaseError> {
         let mut mailboxes: BTreeMap<u64, Vec<Message>> = BTreeMap::new();
         for row in rows {
             let instance = row.number("instance")?;
@@ -203,14 +205,14 @@ impl PostgresTables {
         let execution = row.column::<bool>("has_execution")?.then(|| Execution::read(row)).transpose()?;
         self.set.executions.learn((instance, row.number("execution_id")?), execution);
         if row.column("has_custom_status")? {
-            self.habits.custom_status = true;
+            self.optional_reads.custom_status = true;
         } else {
             self.set.custom_status.learn(instance, None);
         }
-        if row.column("has_setting_changes")? {
-            self.habits.setting_changes = true;
+        if row.column("has_key_value_changes")? {
+            self.optional_reads.key_value_changes = true;
         } else {
-            self.set.whole_setting_changes.insert(instance);
+            self.set.whole_key_value_changes.insert(instance);
         }
         Ok(())
     }
@@ -237,7 +239,7 @@ impl PostgresTables {
             .into_iter()
             .map(|activity| {
                 let number = activity.queued.number;
-                self.habits.sessions |= activity.queued.session_id.is_some();
+                self.optional_reads.sessions |= activity.queued.session_id.is_some();
                 self.set.activity_keys.entry(activity.key()).or_insert(Some(number));
                 if let (Some(known), Some(data)) = (self.set.activities.get_mut(&number), &activity.data) {
                     known.data.get_or_insert_with(|| data.clone());
@@ -282,21 +284,25 @@ impl PostgresTables {
         Ok(())
     }
 
-    fn take_setting_changes(&mut self, instances: BTreeSet<u64>, rows: &[Row]) -> Result<(), DatabaseError> {
-        for change in read_all::<SettingChange>(rows)? {
-            self.set.setting_changes.learn((change.instance, change.key.clone()), Some(change));
+    fn take_key_value_changes(
+        &mut self,
+        instances: BTreeSet<u64>,
+        rows: &[Row],
+    ) -> Result<(), DatabaseError> {
+        for change in read_all::<KeyValueChange>(rows)? {
+            self.set.key_value_changes.learn((change.instance, change.key.clone()), Some(change));
         }
-        self.set.whole_setting_changes.extend(instances);
+        self.set.whole_key_value_changes.extend(instances);
         Ok(())
     }
 
-    fn take_setting_keys(&mut self, instances: BTreeSet<u64>, rows: &[Row]) -> Result<(), DatabaseError> {
+    fn take_key_value_keys(&mut self, instances: BTreeSet<u64>, rows: &[Row]) -> Result<(), DatabaseError> {
         for row in rows {
             let (instance, key) = (row.number("instance")?, row.column::<String>("key")?);
-            let setting = Setting { instance, key: key.clone(), entry: None };
-            self.set.settings.learn((instance, key), Some(setting));
+            let key_value = KeyValue { instance, key: key.clone(), entry: None };
+            self.set.key_values.learn((instance, key), Some(key_value));
         }
-        self.set.whole_settings.extend(instances);
+        self.set.whole_key_values.extend(instances);
         Ok(())
     }
 

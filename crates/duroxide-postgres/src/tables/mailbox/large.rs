@@ -1,4 +1,4 @@
-//! Questions about a mailbox that is too long for the working set: the database answers them.
+//! Queries on a mailbox that is too long for the working set.
 //!
 //! Unsent writes go before each query, in the same round trip.
 

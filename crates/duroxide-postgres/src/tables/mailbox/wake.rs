@@ -61,7 +61,7 @@ impl PostgresTables {
             ],
         );
         let answers =
-            self.connection.trip(&[query], Frame::Single).inspect_err(|_| self.row_cache.distrust())?;
+            self.connection.trip(&[query], Frame::Single).inspect_err(|_| self.row_cache.suspend())?;
         let Some(row) = answers.first().and_then(|rows| rows.first()) else { return Ok(None) };
         // The row cache does not have this change.
         self.forget_ready(Readies { instances: true, activities: false });

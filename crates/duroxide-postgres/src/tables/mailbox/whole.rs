@@ -6,9 +6,9 @@ use duroxide_provider::{
     store::MessageKind,
 };
 
-use crate::{cache::Cache, record::Message};
+use crate::{record::Message, tracked_rows::TrackedRows};
 
-pub(in crate::tables) type Messages = Cache<(u64, Timestamp, u64), Message>;
+pub(in crate::tables) type Messages = TrackedRows<(u64, Timestamp, u64), Message>;
 
 /// All messages of one instance, by position.
 #[derive(Clone, Copy)]

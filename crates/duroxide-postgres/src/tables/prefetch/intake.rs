@@ -14,7 +14,7 @@ use crate::{
 /// 24.14: one node applies rows at a time: two could change the order of one caller's rows. The lock ends with the transaction.
 const LOCK: &str =
     "SELECT pg_try_advisory_xact_lock(hashtextextended('duroxide intake {s}', 0)) AS is_locked";
-/// The row that exceeds the bytes is the last one.
+/// At most `$1` rows, up to and including the row with which they exceed `$2` bytes.
 const OLDEST: &str = "SELECT number, kind, instance_id, name, version, data FROM (
         SELECT *, sum(octet_length(data)) OVER (ORDER BY number) AS bytes FROM {s}.intake ORDER BY number LIMIT $1
     ) AS oldest WHERE bytes - octet_length(data) < $2::bigint ORDER BY number";
@@ -23,14 +23,14 @@ const DELETE: &str = "DELETE FROM {s}.intake WHERE number = ANY ($1::bigint[])";
 
 /// Rows that this transaction may take over.
 #[derive(Debug)]
-pub(crate) struct Waiting {
-    /// Whether this node takes rows over; otherwise another one does.
+pub(crate) struct WaitingRows {
+    /// Whether this node has the lock of the intake. If not, another node takes rows over now.
     pub(crate) is_locked: bool,
     pub(crate) numbers: Vec<i64>,
     pub(crate) rows: Vec<IntakeRow>,
 }
 
-impl Waiting {
+impl WaitingRows {
     /// Whether rows may be left behind these, which are `max` at most.
     pub(crate) fn leaves_some(&self, max: usize) -> bool {
         let bytes = self.rows.iter().fold(0_usize, |sum, row| sum.saturating_add(row.data.len()));
@@ -40,13 +40,13 @@ impl Waiting {
 
 impl PostgresTables {
     /// Begins a transaction that takes rows over, in one round trip.
-    pub(crate) fn begin_intake(&mut self, max: usize) -> Result<Waiting, DatabaseError> {
+    pub(crate) fn begin_intake(&mut self, max: usize) -> Result<WaitingRows, DatabaseError> {
         self.forget();
         self.phase = Phase::Unsent;
         let bytes_max = i64::try_from(INTAKE_BYTES_MAX).unwrap_or(i64::MAX);
         let queries = [Query::new(LOCK, Vec::new()), Query::new(OLDEST, parameters![limit(max), bytes_max])];
         let answers = self.send(&queries)?;
-        let mut waiting = Waiting { is_locked: false, numbers: Vec::new(), rows: Vec::new() };
+        let mut waiting = WaitingRows { is_locked: false, numbers: Vec::new(), rows: Vec::new() };
         let [lock, rows] = &answers[..] else { return Ok(waiting) };
         for row in lock {
             waiting.is_locked = row.column("is_locked")?;
@@ -71,7 +71,7 @@ impl PostgresTables {
         &mut self,
         needs: &Needs<'_>,
     ) -> Result<Option<Prefetched>, DatabaseError> {
-        let names = self.requests_for_names(needs);
+        let names = self.requests_for_dictionaries(needs);
         if !names.is_empty() {
             self.rollback();
             let (queries, meanings): (Vec<_>, Vec<_>) =
@@ -93,10 +93,10 @@ impl PostgresTables {
         notification: Option<Query>,
     ) -> Result<bool, DatabaseError> {
         let delete = Query::new(DELETE, parameters![numbers]);
-        self.finish_and_notify(vec![delete], notification).map(|(_, was_told)| was_told)
+        self.finish_and_notify(vec![delete], notification).map(|(_, was_notified)| was_notified)
     }
 
-    /// Whether something waits to be taken over.
+    /// Whether the intake has rows.
     pub(crate) fn has_intake(&mut self) -> Result<bool, StoreFailure> {
         let found = self.ask(Query::new(HAS_ROWS, Vec::new())).map(|rows| !rows.is_empty());
         let found = found.map_err(DatabaseError::into_failure);

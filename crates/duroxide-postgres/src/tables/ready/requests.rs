@@ -6,7 +6,7 @@ use duroxide_provider::rules::{LaneId, RouteId};
 use crate::{
     connection::parameters,
     record::lock_look_micros,
-    tables::load::{DATA_BYTES_MAX, Meaning, Request, belongings, given_time},
+    tables::load::{DATA_BYTES_MAX, Meaning, Request, given_time, instance_rows},
     value::{limit, micros, number},
 };
 
@@ -56,7 +56,7 @@ const READY: &str = ready_instances!("{columns instance}");
 /// The instances are found once more, by a statement that began after the one that locked them: only then is certain that the
 /// messages are those of the locked rows. Instances that are not in both answers are left to the next claim.
 const BELONGINGS_OF_READY: &str =
-    belongings!(ready_instances!("instance.number, instance.execution_id"), "$4", "$5::bigint");
+    instance_rows!(ready_instances!("instance.number, instance.execution_id"), "$4", "$5::bigint");
 /// Corrects `look_at` of instances that were read too early; locked ones are read again within a minute. Not a change of the
 /// row, so the revision stays.
 const CORRECT_LOOKS: &str = concat!(
@@ -73,7 +73,7 @@ const CORRECT_LOOKS: &str = concat!(
 );
 const DUE: &str = due_instances!("{columns instance}");
 const BELONGINGS_OF_DUE: &str =
-    belongings!(due_instances!("instance.number, instance.execution_id"), "$3", "$4::bigint");
+    instance_rows!(due_instances!("instance.number, instance.execution_id"), "$3", "$4::bigint");
 const STRAYS: &str = "SELECT {columns instance} FROM {s}.instance WHERE instance.is_stray
     ORDER BY instance.number FOR UPDATE SKIP LOCKED";
 /// Counts of ready instances by route, and whether stray mailboxes exist: one row without a route if none is ready.
@@ -139,7 +139,7 @@ impl Request {
                 parameters![accepted(), limit(at_most), from],
             ),
             Self::new(
-                Meaning::Belongings,
+                Meaning::InstanceRows,
                 BELONGINGS_OF_READY,
                 parameters![accepted(), limit(at_most), from, messages_max, DATA_BYTES_MAX],
             ),
@@ -158,7 +158,7 @@ impl Request {
             Self::new(Meaning::Nothing, CORRECT_LOOKS, parameters![time, from]),
             Self::new(Meaning::DueInstances(at), DUE, parameters![time, from]),
             Self::new(
-                Meaning::Belongings,
+                Meaning::InstanceRows,
                 BELONGINGS_OF_DUE,
                 parameters![time, from, messages_max, DATA_BYTES_MAX],
             ),

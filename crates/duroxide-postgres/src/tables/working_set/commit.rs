@@ -34,18 +34,18 @@ const RESERVE: usize = 4_096;
 /// The answer of a commit.
 #[derive(Debug)]
 pub(crate) struct Committed {
-    pub(crate) due: Looked,
+    pub(crate) due: NextDueTime,
     /// Whether other processes were notified.
-    pub(crate) was_told: bool,
+    pub(crate) was_notified: bool,
 }
 
-/// The knowledge of a transaction about the next due time.
+/// The next due time, after a commit.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Looked {
+pub(crate) enum NextDueTime {
     /// The database has returned the next due time.
-    Asked(Option<Timestamp>),
+    FromDatabase(Option<Timestamp>),
     /// The earliest time that the transaction itself has written.
-    Wrote(Option<Timestamp>),
+    OfThisTransaction(Option<Timestamp>),
 }
 
 impl PostgresTables {
@@ -57,7 +57,7 @@ impl PostgresTables {
     /// Like [`Self::commit`], and in the same round trip, behind the commit, notifies other processes: a transaction that
     /// notifies holds a lock of the whole server while it waits for the disk. Reads the next due time if that is requested, or
     /// if only the database knows it.
-    pub(crate) fn commit_and_look(
+    pub(crate) fn commit_and_read_due(
         &mut self,
         now: Timestamp,
         asks: bool,
@@ -65,31 +65,31 @@ impl PostgresTables {
     ) -> Result<Committed, DatabaseError> {
         let asks = asks || self.set.writes_rare_due();
         let wrote = self.set.earliest_due();
-        let from = self.floors.due();
-        let looks = self.row_cache.is_look_due();
+        let from = self.scan_starts.due();
+        let looks = self.row_cache.is_check_due();
         let question = asks.then(|| next_due_query(now, from));
-        let look = looks.then(|| first_ready_query(&mut self.floors));
+        let look = looks.then(|| first_ready_query(&mut self.scan_starts));
         let asked_at = Instant::now();
-        let (answers, was_told) =
+        let (answers, was_notified) =
             self.finish_and_notify(question.into_iter().chain(look).collect(), notification)?;
         let mut answers = answers.into_iter();
         let due = if asks {
             let next = read_next_due(&answers.next().unwrap_or_default())?;
-            self.floors.learn_due(next, now, asked_at);
-            Looked::Asked(next)
+            self.scan_starts.learn_due(next, now, asked_at);
+            NextDueTime::FromDatabase(next)
         } else {
-            Looked::Wrote(wrote)
+            NextDueTime::OfThisTransaction(wrote)
         };
-        self.floors.lower_due(wrote);
+        self.scan_starts.lower_due(wrote);
         if looks {
             let rows = answers.next().unwrap_or_default();
-            self.floors.take(&rows)?;
-            self.floors.take_drawn(self.reserve.first());
+            self.scan_starts.take(&rows)?;
+            self.scan_starts.take_drawn(self.reserve.first());
             let first = rows.first().map(read_first_ready).transpose()?;
             self.cache_committed();
             self.row_cache.compare_first(first);
         }
-        Ok(Committed { due, was_told })
+        Ok(Committed { due, was_notified })
     }
 
     /// Returns the rows of each question, and whether the notification was sent.
@@ -116,10 +116,10 @@ impl PostgresTables {
             Some(notification) => self.connection.trip_with_behind(&queries, notification, frame),
             None => self.connection.trip(&queries, frame).map(|answers| (answers, false)),
         };
-        let (mut answers, was_told) = finished.inspect_err(|_| self.row_cache.distrust())?;
+        let (mut answers, was_notified) = finished.inspect_err(|_| self.row_cache.suspend())?;
         let asked = answers.split_off(writes);
         self.keep_written(answers.last().and_then(|rows| rows.first()), asked_at)?;
-        Ok((asked, was_told))
+        Ok((asked, was_notified))
     }
 
     /// The transaction was committed: its rows go into the row cache.

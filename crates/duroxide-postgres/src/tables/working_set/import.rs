@@ -8,7 +8,7 @@ use duroxide_provider::{
 use crate::{
     PostgresTables,
     database_error::DatabaseError,
-    record::{Activity, CustomStatus, Execution, Letter, Message, Setting, SettingChange},
+    record::{Activity, CustomStatus, Execution, KeyValue, KeyValueChange, Letter, Message},
 };
 
 impl PostgresTables {
@@ -52,12 +52,12 @@ impl PostgresTables {
             self.set.custom_status.put(instance, CustomStatus { instance, status, version });
         }
         for (key, entry) in record.kv {
-            let setting = Setting { instance, key: key.clone(), entry: Some(entry) };
-            self.set.settings.put((instance, key), setting);
+            let key_value = KeyValue { instance, key: key.clone(), entry: Some(entry) };
+            self.set.key_values.put((instance, key), key_value);
         }
         for (key, entry) in record.kv_changes {
-            let change = SettingChange { instance, key: key.clone(), entry };
-            self.set.setting_changes.put((instance, key), change);
+            let change = KeyValueChange { instance, key: key.clone(), entry };
+            self.set.key_value_changes.put((instance, key), change);
         }
         for (execution, events) in stored.executions {
             let (execution_id, row) = (execution.execution_id, execution.row);

@@ -23,7 +23,7 @@ use duroxide_provider::{
 pub(in crate::tables) use self::recall::Accepted;
 use super::{Mailbox, WorkingSet};
 use crate::{
-    record::{Activity, ActivityKey, CustomStatus, Execution, Message, SettingChange},
+    record::{Activity, ActivityKey, CustomStatus, Execution, KeyValueChange, Message},
     tables::ready::ready_on,
 };
 
@@ -46,8 +46,9 @@ pub(in crate::tables) struct RowCache {
     bytes: usize,
     all_ready_instances: AllReady,
     all_ready_activities: AllReady,
-    /// For tests: assume that this is the only writer.
+    /// Whether to assume that no other node writes: for tests.
     pub(in crate::tables) is_only_writer: bool,
+    /// For how many more transactions the cache is not used.
     pause: u32,
 }
 
@@ -59,15 +60,16 @@ pub(in crate::tables) struct RowCache {
 struct AllReady(Option<Instant>);
 
 impl AllReady {
-    const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+    const CHECK_INTERVAL: Duration = Duration::from_millis(250);
     const FRESH: Duration = Duration::from_secs(1);
 
-    fn is_so(&self, lasts: bool) -> bool {
-        self.0.is_some_and(|at| lasts || at.elapsed() < Self::FRESH)
+    /// Whether all ready rows are known to be in the cache. `always`: however long ago that was verified.
+    fn is_known(&self, always: bool) -> bool {
+        self.0.is_some_and(|at| always || at.elapsed() < Self::FRESH)
     }
 
-    fn is_look_due(&self) -> bool {
-        self.0.is_some_and(|at| at.elapsed() >= Self::LOOK_INTERVAL)
+    fn is_check_due(&self) -> bool {
+        self.0.is_some_and(|at| at.elapsed() >= Self::CHECK_INTERVAL)
     }
 
     fn compare(&mut self, is_same: bool) {
@@ -78,8 +80,9 @@ impl AllReady {
 /// The first rows of the store that can be claimed.
 #[derive(Debug)]
 pub(in crate::tables) struct FirstReady {
-    /// Its place among the ready instances.
+    /// The place of the first ready instance.
     pub(in crate::tables) instance: Option<u64>,
+    /// The number of the first ready activity.
     pub(in crate::tables) activity: Option<u64>,
     /// Whether there are stray mailboxes, or ready activities of sessions.
     pub(in crate::tables) has_others: bool,
@@ -90,12 +93,12 @@ pub(in crate::tables) struct FirstReady {
 struct CachedInstance {
     row: InstanceRow,
     revision: u64,
-    /// The current one.
+    /// The current execution.
     execution: Option<Execution>,
-    /// All of them.
+    /// All messages of its mailbox.
     messages: Vec<Message>,
     custom_status: Option<Option<CustomStatus>>,
-    setting_changes: Option<Vec<SettingChange>>,
+    key_value_changes: Option<Vec<KeyValueChange>>,
     bytes: usize,
 }
 
@@ -107,7 +110,7 @@ struct CachedActivity {
 
 impl RowCache {
     /// Clears the cache after a failure. The next reads go to the database.
-    pub(in crate::tables) fn distrust(&mut self) {
+    pub(in crate::tables) fn suspend(&mut self) {
         self.clear();
         self.pause = PAUSE;
     }
@@ -154,8 +157,8 @@ impl RowCache {
     }
 
     /// Whether it is time to read the first ready rows.
-    pub(in crate::tables) fn is_look_due(&self) -> bool {
-        let is_due = self.all_ready_instances.is_look_due() || self.all_ready_activities.is_look_due();
+    pub(in crate::tables) fn is_check_due(&self) -> bool {
+        let is_due = self.all_ready_instances.is_check_due() || self.all_ready_activities.is_check_due();
         is_due && !self.is_only_writer
     }
 
@@ -270,9 +273,9 @@ impl CachedInstance {
         }
         let changes = || {
             let of_instance = (number, String::new())..(number + 1, String::new());
-            set.setting_changes.range(of_instance).cloned().collect()
+            set.key_value_changes.range(of_instance).cloned().collect()
         };
-        let setting_changes = set.whole_setting_changes.contains(&number).then(changes);
+        let key_value_changes = set.whole_key_value_changes.contains(&number).then(changes);
         let bytes = messages.iter().map(|message| message.bytes).sum();
         Some(Self {
             row,
@@ -280,7 +283,7 @@ impl CachedInstance {
             execution: set.executions.take(&key),
             messages,
             custom_status: set.custom_status.knows(&number).then(|| set.custom_status.get(&number).cloned()),
-            setting_changes,
+            key_value_changes,
             bytes,
         })
     }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use crate::{
-    cache::Changes,
     connection::Query,
     record::{Record, delete, delete_unchanged, insert, update, update_unchanged, upsert, verify},
+    tracked_rows::Changes,
     value::Value,
 };
 

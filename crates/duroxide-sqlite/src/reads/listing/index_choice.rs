@@ -1,11 +1,11 @@
-//! Which index leads to the instances of a query.
+//! [`IndexChoice`]: the index by which a listing finds its instances.
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{InstanceQuery, store::StoreFailure};
 
 use crate::db::{Db, micros};
 
-/// How many instances may be found by an index of another order than that of pages, and then be sorted.
+/// An index in another order than that of pages is used for at most this many instances, because they have to be sorted.
 const NARROW_MAX: i64 = 1_000;
 const BEYOND_NARROW_PREFIX: &str = "SELECT 1 FROM instance WHERE instance_id >= ?1 AND instance_id < ?2
     LIMIT 1 OFFSET ?3";
@@ -13,17 +13,17 @@ const BEYOND_NARROW_TIME: &str = "SELECT 1 FROM instance
     WHERE known = 1 AND created_at >= ?1 AND created_at < ?2 LIMIT 1 OFFSET ?3";
 const BEYOND_NARROW_STATUS: &str = "SELECT 1 FROM instance WHERE known = 1 AND status = ?1 LIMIT 1 OFFSET ?2";
 
-/// The index that leads to the instances of a query. Its other criteria are compared row by row.
+/// The index by which a query finds its instances. The other criteria of the query are compared row by row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexChoice {
-    /// Down the table, newest first, as down the three indexes that follow.
+    /// The table. Like the three indexes that follow, it has the newest instances at its end, and is read backwards.
     Table,
     Status,
     Name,
     Parent,
-    /// By id to the few that begin alike, which are then sorted.
+    /// The ids with the prefix of the query. The instances are then sorted.
     Prefix,
-    /// By time to the few created then, which are then sorted.
+    /// The times of creation in the range of the query. The instances are then sorted.
     Created,
 }
 
@@ -50,7 +50,7 @@ impl IndexChoice {
         })
     }
 
-    /// The table, with the index to take. Without statistics SQLite would have to guess.
+    /// The table with its index, for FROM. SQLite has no statistics by which it could choose.
     pub(super) fn source(self) -> &'static str {
         match self {
             Self::Table => "instance NOT INDEXED",
@@ -92,7 +92,7 @@ pub(super) fn before_time(millis: Option<u64>) -> i64 {
     millis.map_or(i64::MAX, stored_time)
 }
 
-/// The same for the numbers of rows.
+/// The number of the first row that a page does not show, beyond all rows for the first page.
 pub(super) fn below_row(row: Option<u64>) -> i64 {
     row.and_then(|row| i64::try_from(row).ok()).unwrap_or(i64::MAX)
 }
@@ -102,7 +102,7 @@ pub(in crate::reads) fn stored_time(millis: u64) -> i64 {
     micros(Timestamp::from_millis(millis))
 }
 
-/// The first text behind all texts with this prefix. `None` if the prefix has only the last character.
+/// The first text after all texts with this prefix. `None` if the prefix has only the last character.
 pub(super) fn end_of_prefix(prefix: &str) -> Option<String> {
     let mut end = prefix.to_owned();
     while let Some(last) = end.pop() {

@@ -9,7 +9,7 @@ use crate::{
     needs::Needs,
     record::ActivityKey,
     tables::{
-        load::Named,
+        load::NamedInstances,
         working_set::{Mailbox, ReadUpTo, ReadyLists, WorkingSet},
     },
 };
@@ -23,7 +23,7 @@ pub(in crate::tables) struct Accepted<K> {
 
 impl RowCache {
     /// Whether rows may be taken from here now.
-    pub(in crate::tables) fn is_trusted(&mut self) -> bool {
+    pub(in crate::tables) fn is_in_use(&mut self) -> bool {
         self.pause = self.pause.saturating_sub(1);
         self.pause == 0
     }
@@ -58,17 +58,20 @@ impl RowCache {
         }
         set.unverified_instances = set.instances.rows().map(|row| row.number).collect();
         set.unverified_activities = set.activities.rows().map(|activity| activity.queued.number).collect();
-        let knows_changes = |number: &u64| set.whole_setting_changes.contains(number);
+        let knows_changes = |number: &u64| set.whole_key_value_changes.contains(number);
         let knows_status = |number: &u64| set.custom_status.knows(number);
-        let is_known = needs.setting_changes.iter().all(knows_changes)
+        let is_known = needs.key_value_changes.iter().all(knows_changes)
             && needs.custom_status.iter().all(knows_status)
-            && needs.setting_keys.is_empty();
+            && needs.key_value_keys.is_empty();
         is_known.then_some(())
     }
 
     /// The cached ones of these instances, with their revisions, and the others.
-    pub(in crate::tables) fn cached_among(&self, named: &Named) -> (BTreeMap<u64, u64>, Named) {
-        let (mut cached, mut others) = (BTreeMap::new(), Named::default());
+    pub(in crate::tables) fn cached_among(
+        &self,
+        named: &NamedInstances,
+    ) -> (BTreeMap<u64, u64>, NamedInstances) {
+        let (mut cached, mut others) = (BTreeMap::new(), NamedInstances::default());
         let mut is_cached = |number: Option<u64>| {
             let found = number.and_then(|number| self.instances.get(&number));
             cached.extend(found.map(|found| (found.row.number, found.revision)));
@@ -109,10 +112,10 @@ impl RowCache {
         if let Some(status) = &cached.custom_status {
             set.custom_status.learn(number, status.clone());
         }
-        if let Some(changes) = &cached.setting_changes {
-            set.whole_setting_changes.insert(number);
+        if let Some(changes) = &cached.key_value_changes {
+            set.whole_key_value_changes.insert(number);
             for change in changes {
-                set.setting_changes.learn((number, change.key.clone()), Some(change.clone()));
+                set.key_value_changes.learn((number, change.key.clone()), Some(change.clone()));
             }
         }
         set.learn_instance(cached.row.clone());
@@ -141,7 +144,7 @@ impl RowCache {
         is_alone: bool,
         set: &mut WorkingSet,
     ) -> Option<()> {
-        if !self.all_ready_instances.is_so(self.is_only_writer)
+        if !self.all_ready_instances.is_known(self.is_only_writer)
             || !(is_alone || self.ready_instances.is_empty())
         {
             return None;
@@ -159,7 +162,7 @@ impl RowCache {
         is_alone: bool,
         set: &mut WorkingSet,
     ) -> Option<()> {
-        if !self.all_ready_activities.is_so(self.is_only_writer)
+        if !self.all_ready_activities.is_known(self.is_only_writer)
             || !(is_alone || self.ready_activities.is_empty())
         {
             return None;

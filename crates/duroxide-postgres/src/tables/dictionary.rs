@@ -25,22 +25,22 @@ pub(super) const FIND_LANES: &str = "SELECT id, definition FROM {s}.lane WHERE d
 const ROUTE: &str = "SELECT id, definition FROM {s}.route WHERE id = $1";
 const LANE: &str = "SELECT id, definition FROM {s}.lane WHERE id = $1";
 
-/// The rows of one of the two tables, as far as they are known.
+/// The known rows of one of the two tables, by id and by value.
 #[derive(Debug)]
-pub(super) struct Names<T> {
+pub(super) struct Dictionary<T> {
     ids: HashMap<T, u64>,
     by_id: HashMap<u64, T>,
-    /// Rows that this transaction may have inserted: a rollback takes them away.
+    /// Rows that this transaction may have inserted. A rollback forgets them.
     new: Vec<u64>,
 }
 
-impl<T> Default for Names<T> {
+impl<T> Default for Dictionary<T> {
     fn default() -> Self {
         Self { ids: HashMap::new(), by_id: HashMap::new(), new: Vec::new() }
     }
 }
 
-impl<T: Clone + Eq + Hash + Serialize + DeserializeOwned> Names<T> {
+impl<T: Clone + Eq + Hash + Serialize + DeserializeOwned> Dictionary<T> {
     pub(super) fn id(&self, value: &T) -> Option<u64> {
         self.ids.get(value).copied()
     }

@@ -44,14 +44,18 @@ macro_rules! look {
 }
 const LOOK: &str = look!();
 
+/// Where scans of ready and due rows begin.
 #[derive(Debug, Default)]
-pub(crate) struct Floors {
+pub(crate) struct ScanStarts {
     instances: u64,
     activities: u64,
     /// The earliest time at which something can be due.
     due: Timestamp,
+    /// When to read due rows from the first entry again.
     due_full_at: Option<Instant>,
+    /// Whether other processes send notifications of rows that they make ready. If not, scans begin at the first entry.
     is_on: bool,
+    /// When to read from the last known start again, and from the first entry.
     near_at: Option<Instant>,
     full_at: Option<Instant>,
     /// When a read from the first entry was sent.
@@ -60,7 +64,7 @@ pub(crate) struct Floors {
     found: Option<(Option<u64>, Option<u64>)>,
 }
 
-impl Floors {
+impl ScanStarts {
     /// Switches scan starts on, if other processes send notifications of ready rows. Otherwise lists begin at the first
     /// entry.
     pub(crate) fn switch(&mut self, is_on: bool) {
@@ -100,7 +104,7 @@ impl Floors {
         self.due = next.map_or(now, |next| next.min(now));
     }
 
-    /// Something is due at this time, which may be over.
+    /// A row is due at this time, which may be over.
     pub(in crate::tables) fn lower_due(&mut self, at: Option<Timestamp>) {
         self.due = at.map_or(self.due, |at| self.due.min(at));
     }
@@ -110,7 +114,7 @@ impl Floors {
         self.due_full_at = None;
     }
 
-    /// Something was made ready.
+    /// Rows were made ready.
     pub(crate) fn lower(&mut self, news: News) {
         self.instances = news.lowest_instance().map_or(self.instances, |from| self.instances.min(from));
         self.activities = news.activities_from.map_or(self.activities, |from| self.activities.min(from));
@@ -124,7 +128,7 @@ impl Floors {
             return None;
         }
         let (instances, activities) = self.begin_look();
-        Some(Request::new(Meaning::Floors, LOOK, parameters![instances, activities]))
+        Some(Request::new(Meaning::ScanStarts, LOOK, parameters![instances, activities]))
     }
 
     /// Where a read that is sent now begins: at the last known start, or at the first entry if it is time for that.
@@ -136,7 +140,7 @@ impl Floors {
             return (self.instances(), self.activities());
         }
         self.full_sent_at = Some(now);
-        // Should the answer never come, this one counts.
+        // Used if the answer never comes.
         self.full_at = Some(now + FULL_PAUSE);
         (0, 0)
     }
@@ -165,73 +169,74 @@ impl Floors {
 mod tests {
     use super::*;
 
-    fn looked(instances: Option<u64>, activities: Option<u64>) -> Floors {
-        let mut floors = Floors { found: Some((instances, activities)), is_on: true, ..Floors::default() };
-        floors.take_drawn(Some(1_000));
-        floors
+    fn looked(instances: Option<u64>, activities: Option<u64>) -> ScanStarts {
+        let mut scan_starts =
+            ScanStarts { found: Some((instances, activities)), is_on: true, ..ScanStarts::default() };
+        scan_starts.take_drawn(Some(1_000));
+        scan_starts
     }
 
     #[test]
     fn lists_begin_at_the_first_ready_row_or_at_the_next_number() {
-        let floors = looked(Some(7), None);
-        assert_eq!((floors.instances(), floors.activities()), (7, 1_000));
+        let scan_starts = looked(Some(7), None);
+        assert_eq!((scan_starts.instances(), scan_starts.activities()), (7, 1_000));
     }
 
     #[test]
     fn rows_made_ready_later_move_the_beginning_down_and_never_up() {
-        let mut floors = looked(Some(7), Some(9));
-        floors.lower(News { instances_from: Some(5), activities_from: Some(2_000), ..News::default() });
-        assert_eq!((floors.instances(), floors.activities()), (5, 9));
-        floors.lower(News::ANYTHING);
-        assert_eq!((floors.instances(), floors.activities()), (0, 0));
+        let mut scan_starts = looked(Some(7), Some(9));
+        scan_starts.lower(News { instances_from: Some(5), activities_from: Some(2_000), ..News::default() });
+        assert_eq!((scan_starts.instances(), scan_starts.activities()), (5, 9));
+        scan_starts.lower(News::ANYTHING);
+        assert_eq!((scan_starts.instances(), scan_starts.activities()), (0, 0));
     }
 
     #[test]
     fn without_notifications_lists_begin_at_the_beginning() {
-        let mut floors = looked(Some(7), Some(9));
-        floors.switch(false);
-        assert_eq!((floors.instances(), floors.activities()), (0, 0));
-        assert!(floors.look().is_none());
+        let mut scan_starts = looked(Some(7), Some(9));
+        scan_starts.switch(false);
+        assert_eq!((scan_starts.instances(), scan_starts.activities()), (0, 0));
+        assert!(scan_starts.look().is_none());
     }
 
     #[test]
     fn only_the_answer_to_a_full_read_counts_for_the_pause() {
-        let mut floors = Floors::default();
-        assert_eq!((floors.begin_look(), floors.full_sent_at), ((0, 0), None), "it is off");
-        floors.switch(true);
-        floors.begin_look();
-        assert!(floors.full_sent_at.is_some());
-        floors.begin_look();
-        assert_eq!(floors.full_sent_at, None, "the answer to the first look never came");
+        let mut scan_starts = ScanStarts::default();
+        assert_eq!((scan_starts.begin_look(), scan_starts.full_sent_at), ((0, 0), None), "it is off");
+        scan_starts.switch(true);
+        scan_starts.begin_look();
+        assert!(scan_starts.full_sent_at.is_some());
+        scan_starts.begin_look();
+        assert_eq!(scan_starts.full_sent_at, None, "the answer to the first look never came");
     }
 
     #[test]
     fn rows_due_before_the_last_read_are_not_searched() {
-        let mut floors = Floors { is_on: true, ..Floors::default() };
+        let mut scan_starts = ScanStarts { is_on: true, ..ScanStarts::default() };
         let at = Timestamp::from_micros;
-        assert_eq!(floors.due(), 0);
-        floors.learn_due(Some(at(900)), at(500), Instant::now());
-        assert_eq!(floors.due(), 500, "others may let something be due from now on");
-        floors.learn_due(Some(at(400)), at(600), Instant::now());
-        assert_eq!(floors.due(), 400, "it is overdue");
-        floors.lower_due(Some(at(300)));
-        floors.lower_due(Some(at(700)));
-        assert_eq!(floors.due(), 300);
-        floors.forget_due();
-        assert_eq!(floors.due(), 0);
-        let mut off = Floors::default();
+        assert_eq!(scan_starts.due(), 0);
+        scan_starts.learn_due(Some(at(900)), at(500), Instant::now());
+        assert_eq!(scan_starts.due(), 500, "others may let something be due from now on");
+        scan_starts.learn_due(Some(at(400)), at(600), Instant::now());
+        assert_eq!(scan_starts.due(), 400, "it is overdue");
+        scan_starts.lower_due(Some(at(300)));
+        scan_starts.lower_due(Some(at(700)));
+        assert_eq!(scan_starts.due(), 300);
+        scan_starts.forget_due();
+        assert_eq!(scan_starts.due(), 0);
+        let mut off = ScanStarts::default();
         off.learn_due(Some(at(900)), at(500), Instant::now());
         assert_eq!(off.due(), 0);
     }
 
     #[test]
     fn a_full_read_is_repeated_after_a_pause_and_a_near_one_more_often() {
-        let mut floors = Floors { is_on: true, ..Floors::default() };
-        assert!(floors.look().is_some() && floors.full_sent_at.take().is_some());
-        assert!(floors.look().is_none(), "it is not time");
-        floors.near_at = None;
-        assert!(floors.look().is_some() && floors.full_sent_at.is_none());
-        floors.full_at = None;
-        assert!(floors.look().is_some() && floors.full_sent_at.is_some());
+        let mut scan_starts = ScanStarts { is_on: true, ..ScanStarts::default() };
+        assert!(scan_starts.look().is_some() && scan_starts.full_sent_at.take().is_some());
+        assert!(scan_starts.look().is_none(), "it is not time");
+        scan_starts.near_at = None;
+        assert!(scan_starts.look().is_some() && scan_starts.full_sent_at.is_none());
+        scan_starts.full_at = None;
+        assert!(scan_starts.look().is_some() && scan_starts.full_sent_at.is_some());
     }
 }

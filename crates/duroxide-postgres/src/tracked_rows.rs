@@ -1,10 +1,10 @@
-//! Rows of one table in the working set of a transaction.
+//! [`TrackedRows`]: the rows of one table in the working set of a transaction, and which of them are unsent.
 
 use std::{collections::BTreeMap, ops::RangeBounds};
 
-/// Rows read so far, and rows written and not sent.
+/// Rows that were read, and rows that were written, with a mark on the unsent ones.
 #[derive(Debug)]
-pub(crate) struct Cache<K, R> {
+pub(crate) struct TrackedRows<K, R> {
     slots: BTreeMap<K, Slot<R>>,
 }
 
@@ -36,19 +36,19 @@ impl<K, R> Changes<'_, K, R> {
     }
 }
 
-impl<K, R> Default for Cache<K, R> {
+impl<K, R> Default for TrackedRows<K, R> {
     fn default() -> Self {
         Self { slots: BTreeMap::new() }
     }
 }
 
-impl<K: Ord + Clone, R> Cache<K, R> {
+impl<K: Ord + Clone, R> TrackedRows<K, R> {
     /// Whether the row was read or written.
     pub(crate) fn knows(&self, key: &K) -> bool {
         self.slots.contains_key(key)
     }
 
-    /// The row, if it is known and there.
+    /// The row, if it is known and exists.
     pub(crate) fn get(&self, key: &K) -> Option<&R> {
         self.slots.get(key)?.row.as_ref()
     }
@@ -175,38 +175,38 @@ impl<K: Ord + Clone, R> Cache<K, R> {
 mod tests {
     use super::*;
 
-    fn sent(cache: &mut Cache<u8, &'static str>) -> (Vec<&'static str>, Vec<&'static str>, Vec<u8>) {
-        let changes = cache.changes();
+    fn sent(rows: &mut TrackedRows<u8, &'static str>) -> (Vec<&'static str>, Vec<&'static str>, Vec<u8>) {
+        let changes = rows.changes();
         let all = (
             changes.inserted.into_iter().copied().collect(),
             changes.updated.into_iter().copied().collect(),
             changes.deleted.into_iter().copied().collect(),
         );
-        cache.sent();
+        rows.sent();
         all
     }
 
     #[test]
     fn a_row_is_sent_once_in_its_last_state() {
-        let mut cache = Cache::default();
-        cache.learn(1, Some("read"));
-        cache.learn(2, Some("changed later"));
-        cache.learn(3, Some("deleted later"));
-        cache.learn(4, None);
-        cache.put(2, "changed");
-        cache.delete(&3);
-        cache.put(4, "new");
-        cache.put(5, "new and deleted");
-        cache.delete(&5);
-        cache.delete(&6);
-        cache.overwrite(7, "not looked at and deleted");
-        cache.delete(&7);
-        assert_eq!(sent(&mut cache), (vec!["new"], vec!["changed"], vec![3, 6, 7]));
-        cache.put(4, "changed since");
-        cache.put(3, "there again");
-        assert_eq!(sent(&mut cache), (vec!["there again"], vec!["changed since"], vec![]));
-        assert_eq!(sent(&mut cache), (vec![], vec![], vec![]));
-        cache.learn(1, Some("read again"));
-        assert_eq!(cache.get(&1), Some(&"read"), "what is known stays");
+        let mut rows = TrackedRows::default();
+        rows.learn(1, Some("read"));
+        rows.learn(2, Some("changed later"));
+        rows.learn(3, Some("deleted later"));
+        rows.learn(4, None);
+        rows.put(2, "changed");
+        rows.delete(&3);
+        rows.put(4, "new");
+        rows.put(5, "new and deleted");
+        rows.delete(&5);
+        rows.delete(&6);
+        rows.overwrite(7, "not looked at and deleted");
+        rows.delete(&7);
+        assert_eq!(sent(&mut rows), (vec!["new"], vec!["changed"], vec![3, 6, 7]));
+        rows.put(4, "changed since");
+        rows.put(3, "there again");
+        assert_eq!(sent(&mut rows), (vec!["there again"], vec!["changed since"], vec![]));
+        assert_eq!(sent(&mut rows), (vec![], vec![], vec![]));
+        rows.learn(1, Some("read again"));
+        assert_eq!(rows.get(&1), Some(&"read"), "what is known stays");
     }
 }

@@ -1,4 +1,4 @@
-//! How long a connection waits for answers of the server.
+//! [`AnswerTimeout`]: the time limit of round trips.
 
 use std::{future::Future, time::Duration};
 
@@ -6,18 +6,18 @@ use tokio::{runtime::Runtime, time::timeout};
 
 use crate::database_error::DatabaseError;
 
-/// The time limit of a connection's round trips. A server, or a network, that takes requests and answers none is found by
-/// nothing else: the operating systems on both sides go on to confirm what they receive.
+/// The time limit of a connection's round trips. Only this limit detects a server or network that takes requests and never answers,
+/// because the operating systems on both sides still acknowledge packets.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct AnswerTimeout {
     limit: Duration,
-    /// An answer is missing. The next one that arrives may belong to any request, so there must not be another request.
-    is_exhausted: bool,
+    /// Whether an answer is missing. A later answer could belong to any request, so no further request is sent.
+    has_expired: bool,
 }
 
-impl Patience {
+impl AnswerTimeout {
     pub(super) fn new(limit: Duration) -> Self {
-        Self { limit, is_exhausted: false }
+        Self { limit, has_expired: false }
     }
 
     pub(super) fn limit(&self) -> Duration {
@@ -28,13 +28,13 @@ impl Patience {
         self.limit = limit;
     }
 
-    pub(super) fn is_exhausted(&self) -> bool {
-        self.is_exhausted
+    pub(super) fn has_expired(&self) -> bool {
+        self.has_expired
     }
 
     /// Refuses a request on a connection that was given up.
     pub(super) fn check(&self) -> Result<(), DatabaseError> {
-        if self.is_exhausted { Err(silent(self.limit)) } else { Ok(()) }
+        if self.has_expired { Err(silent(self.limit)) } else { Ok(()) }
     }
 
     /// Waits for an answer, and gives the connection up if there is none within `limit`.
@@ -48,7 +48,7 @@ impl Patience {
         // The timer belongs to the runtime.
         let waited = runtime.block_on(async { timeout(limit, answer).await });
         waited.map_err(|_| {
-            self.is_exhausted = true;
+            self.has_expired = true;
             tracing::warn!(target: "duroxide::providers::postgres", ?limit, "the server does not answer");
             silent(limit)
         })

@@ -1,4 +1,4 @@
-//! [`Due`]: when a promotion has something to do, as far as this node knows.
+//! [`NextDue`]: the time of the next promotion, as far as this node knows.
 //!
 //! The query for the next due time reads the beginning of an index where every lease leaves a dead entry, so it is not part
 //! of every transaction. In between, this node adds the due times that it writes itself. A due time that another node writes
@@ -19,20 +19,20 @@ const REMEMBERED_MAX: Duration = Duration::from_secs(3_600);
 
 /// The earliest time at which a promotion has something to do, on a clock that cannot be set.
 #[derive(Debug, Default)]
-pub(super) struct Due {
+pub(super) struct NextDue {
     fresh_until: Option<Instant>,
     at: Option<Instant>,
 }
 
-impl Due {
-    /// The database has answered how long after `since` something is due.
+impl NextDue {
+    /// Stores the answer of the database: a row is due `after` that time from `since`.
     pub(super) fn learn(&mut self, since: Instant, after: Option<Duration>) {
         self.fresh_until = Some(Instant::now() + FRESH.max(since.elapsed() * SHARE));
         self.at = None;
         self.add(since, after);
     }
 
-    /// A row was written that is due `after` that time from `since`.
+    /// Adds a row of this node that is due `after` that time from `since`.
     pub(super) fn add(&mut self, since: Instant, after: Option<Duration>) {
         let at = after.map(|after| since + after.min(REMEMBERED_MAX));
         self.at = self.at.into_iter().chain(at).min();
@@ -42,9 +42,9 @@ impl Due {
         self.fresh_until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Whether the transaction of this batch has to ask the database. A promotion uses up the known due time, and after the end
-    /// of a node the other nodes have to know its timers.
-    pub(super) fn is_asked_by(&self, batch: &Batch<'_>) -> bool {
+    /// Whether the transaction of this batch has to read the next due time. A promotion uses up the known one, and after the end
+    /// of a node the other nodes promote its timers.
+    pub(super) fn must_be_read_by(&self, batch: &Batch<'_>) -> bool {
         let ends_node = |op: &Op| matches!(op, Op::EndNode { .. });
         !self.is_fresh() || batch.promote || batch.operations.iter().any(|submitted| ends_node(&submitted.op))
     }
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_earliest_of_what_was_read_and_written_counts() {
-        let (mut due, now) = (Due::default(), Instant::now());
+        let (mut due, now) = (NextDue::default(), Instant::now());
         let at = |seconds| NOW.saturating_add(Duration::from_secs(seconds));
         assert!(!due.is_fresh());
         due.learn(now, Some(Duration::from_secs(60)));
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_question_that_took_long_is_asked_seldom() {
-        let mut due = Due::default();
+        let mut due = NextDue::default();
         due.learn(Instant::now() - Duration::from_millis(100), None);
         let in_seconds = |seconds| Instant::now() + Duration::from_secs(seconds);
         assert!(due.fresh_until > Some(in_seconds(4)) && due.fresh_until < Some(in_seconds(10)));
@@ -89,13 +89,13 @@ mod tests {
 
     #[test]
     fn promotions_and_the_end_of_a_node_ask_the_database() {
-        let mut due = Due::default();
-        assert!(due.is_asked_by(&Batch::default()), "nothing is known");
+        let mut due = NextDue::default();
+        assert!(due.must_be_read_by(&Batch::default()), "nothing is known");
         due.learn(Instant::now(), None);
-        assert!(!due.is_asked_by(&Batch::default()));
-        assert!(due.is_asked_by(&Batch { promote: true, ..Batch::default() }));
+        assert!(!due.must_be_read_by(&Batch::default()));
+        assert!(due.must_be_read_by(&Batch { promote: true, ..Batch::default() }));
         let end = Op::EndNode { name: "n".to_owned(), blamed: None };
         let operations = vec![Submitted::now(&end)];
-        assert!(due.is_asked_by(&Batch { operations, ..Batch::default() }));
+        assert!(due.must_be_read_by(&Batch { operations, ..Batch::default() }));
     }
 }
