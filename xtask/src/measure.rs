@@ -8,6 +8,7 @@ const MEASUREMENTS: &[&str] = &[
     "cache_memory::a_thousand_large_instances_stay_within_one_and_a_half_times_the_bound",
     "cache_memory::five_hundred_large_instances_stay_within_one_and_a_half_times_the_bound",
     "cache_memory::ten_thousand_small_instances_cost_about_their_estimate",
+    "full_tables::a_million_instances_and_a_million_timers_leave_nearly_all_of_the_speed",
     "held_transaction::a_transaction_left_open_leaves_most_of_the_speed",
     "recovery::activities_after_two_kills",
     "recovery::innocents_with_a_killer_after_two_kills",

@@ -13,10 +13,10 @@ use duroxide_provider::{
     testing::{Turn, scenario},
 };
 use fixture::{Node, ack, commit, fresh_options, ids, sql::Admin, start};
-use postgres_server::Server;
+use postgres_server::{Server, copies_of};
 
-const FUTURE_TIMERS: i64 = 1_000_000;
-const FINISHED: i64 = 1_000_000;
+const FUTURE_TIMERS: u64 = 1_000_000;
+const FINISHED: u64 = 1_000_000;
 /// No step of a plan may touch more rows of a large table.
 const ROWS_MAX: f64 = 200.0;
 const LARGE: [&str; 4] = ["instance", "message", "execution", "history"];
@@ -24,49 +24,11 @@ const LARGE: [&str; 4] = ["instance", "message", "execution", "history"];
 const OTHERS: [&str; 8] =
     ["activity", "ready_instance", "kv", "kv_change", "custom_status", "removal", "session", "node_lock"];
 
-/// The columns in which the copies of an instance differ from the original: table, column, value. `n` counts the
-/// copies.
-const COPIED: [(&str, &[(&str, &str)]); 4] = [
-    (
-        "instance",
-        &[
-            ("number", "1000000 + n"),
-            ("id", "'copy-' || n"),
-            ("wait_until", "wait_until + n"),
-            ("look_at", "look_at + n"),
-        ],
-    ),
-    ("execution", &[("instance", "1000000 + n")]),
-    ("history", &[("instance", "1000000 + n")]),
-    ("message", &[("instance", "1000000 + n"), ("number", "1000000 + n"), ("due_at", "due_at + n")]),
-];
-
 /// Copies all rows of an instance this many times.
-fn copy(server: &Server, options: &PostgresOptions, id: &str, copies: i64) {
-    let schema = options.schema.as_str();
-    let original = format!("(SELECT number FROM {schema}.instance WHERE id = '{id}')");
+fn copy(server: &Server, options: &PostgresOptions, id: &str, copies: u64) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let admin = Admin::connect(server).await;
-        for (table, replaced) in COPIED {
-            let columns = "SELECT column_name::text FROM information_schema.columns
-                WHERE table_schema = $1 AND table_name = $2 AND is_generated = 'NEVER' ORDER BY ordinal_position";
-            let columns = admin.client().query(columns, &[&schema, &table]).await.unwrap();
-            let columns: Vec<String> = columns.iter().map(|row| row.get(0)).collect();
-            let names = columns.join(", ");
-            let values = columns.iter().map(|column| {
-                let other = replaced.iter().find(|(name, _)| name == column);
-                other.map_or(format!("original.{column}"), |(_, value)| (*value).to_owned())
-            });
-            let values = values.collect::<Vec<_>>().join(", ");
-            let key = if table == "instance" { "number" } else { "instance" };
-            let sql = format!(
-                "INSERT INTO {schema}.{table} ({names}) SELECT {values} FROM {schema}.{table} AS original,
-                    generate_series(1, {copies}) AS n WHERE original.{key} = {original}"
-            );
-            admin.run(&sql).await;
-        }
-        admin.run(&format!("ALTER SEQUENCE {schema}.numbers RESTART WITH 100000000; ANALYZE")).await;
+        Admin::connect(server).await.run(&copies_of(options.schema.as_str(), id, 1_000_000, copies)).await;
     });
 }
 

@@ -19,6 +19,7 @@
 mod address;
 mod cluster;
 mod control;
+mod copies;
 mod pooler;
 mod programs;
 mod user;
@@ -36,6 +37,7 @@ use std::{
 pub use address::Address;
 use cluster::Cluster;
 pub use control::Frozen;
+pub use copies::copies_of;
 pub use pooler::Pooler;
 use programs::Programs;
 

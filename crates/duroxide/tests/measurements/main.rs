@@ -12,7 +12,9 @@ mod fixture;
 
 mod bulk_delete;
 mod cache_memory;
+mod full_tables;
 mod held_transaction;
+mod hello_load;
 mod recovery;
 mod verify;
 
