@@ -177,17 +177,127 @@ async fn a_role_that_may_not_create_schemas() {
     drop(PostgresProvider::open(denied).await.unwrap());
 }
 
+/// Opening must name the remedy and leave the schema as it was.
+async fn refuses_schema(admin: &Admin, options: PostgresOptions) {
+    let schema = options.schema.to_string();
+    let before = admin.objects(&schema).await;
+    for _ in 0..2 {
+        let error = refusal(options.clone(), "name another schema, or an empty one").await;
+        assert!(matches!(error, OpenError::ForeignSchema { .. }), "{error}");
+    }
+    let existing = PostgresProvider::open_existing(options).await.unwrap_err();
+    assert!(matches!(existing, OpenError::ForeignSchema { .. }), "{existing}");
+    assert_eq!(admin.objects(&schema).await, before, "nothing was written");
+}
+
+/// 24.16
 #[tokio::test]
 async fn a_schema_with_tables_of_another_program() {
     let Some(server) = postgres_server::server() else { return };
     let admin = Admin::connect(server).await;
-    for table in ["meta (key text, value text)", "history (id int)"] {
+    for object in [
+        "TABLE {s}.meta (key text, value text)",
+        "TABLE {s}.history (id int)",
+        "TABLE {s}.orders (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, label text)",
+        "TABLE {s}.parts (id int) PARTITION BY RANGE (id)",
+        "VIEW {s}.answer AS SELECT 42 AS answer",
+        "MATERIALIZED VIEW {s}.answers AS SELECT 42 AS answer",
+        "SEQUENCE {s}.tickets",
+        "TYPE {s}.color AS ENUM ('red', 'green')",
+        "TYPE {s}.place AS (x int, y int)",
+        "TYPE {s}.span AS RANGE (subtype = int)",
+        "DOMAIN {s}.positive AS int CHECK (value > 0)",
+    ] {
         let options = changed(server, "");
-        let schema = options.schema.clone();
-        admin.run(&format!("CREATE SCHEMA {schema}; CREATE TABLE {schema}.{table}")).await;
-        let error = refusal(options, "choose another schema").await;
-        assert!(matches!(error, OpenError::ForeignSchema { .. }), "{error}");
-        assert_eq!(admin.tables(schema.as_str()).await.len(), 1, "nothing was written");
+        let schema = options.schema.as_str();
+        admin.run(&format!("CREATE SCHEMA {schema}; CREATE {}", object.replace("{s}", schema))).await;
+        refuses_schema(&admin, options).await;
+    }
+}
+
+/// 24.16: a database administrator has made the schema, and an extension lives in it.
+#[tokio::test]
+async fn objects_of_an_extension_do_not_make_a_schema_foreign() {
+    let Some(server) = postgres_server::server() else { return };
+    let (admin, options) = (Admin::connect(server).await, changed(server, ""));
+    let schema = options.schema.as_str();
+    let objects = ["TABLE {s}.lookup", "VIEW {s}.looked_up", "TYPE {s}.color", "TYPE {s}.place"];
+    let made = format!(
+        "CREATE SCHEMA {schema}; CREATE TYPE {schema}.color AS ENUM ('red'); CREATE TYPE {schema}.place AS (x int);
+        CREATE TABLE {schema}.lookup (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, color {schema}.color);
+        CREATE INDEX ON {schema}.lookup (color);
+        CREATE VIEW {schema}.looked_up AS SELECT id FROM {schema}.lookup"
+    );
+    admin.run(&made).await;
+    let change = async |verb: &str| {
+        for object in objects {
+            admin.run(&format!("ALTER EXTENSION plpgsql {verb} {}", object.replace("{s}", schema))).await;
+        }
+    };
+    change("ADD").await;
+    drop(PostgresProvider::open(options.clone()).await.unwrap());
+    change("DROP").await;
+    drop(PostgresProvider::open(options.clone()).await.unwrap());
+}
+
+/// 24.16: a database that nobody has used yet has an empty schema `public`.
+#[tokio::test]
+async fn the_schema_public_is_used_while_it_is_empty() {
+    let Some(server) = Server::own() else { return };
+    let admin = Admin::connect(&server).await;
+    for database in ["fresh", "used"] {
+        admin.run(&format!("CREATE DATABASE {database}")).await;
+    }
+    let public = |database: &str| {
+        let mut options = changed(&server, &format!("dbname={database}"));
+        options.schema = SchemaName::new("public").unwrap();
+        options
+    };
+    for _ in 0..2 {
+        let store = PostgresProvider::open(public("fresh")).await.unwrap();
+        assert!(store.snapshot().await.unwrap().instances.is_empty());
+    }
+    let used = Admin::connect_to(&server, "used").await;
+    used.run("CREATE TABLE orders (id int)").await;
+    refuses_schema(&used, public("used")).await;
+}
+
+/// 24.16: another program, or another process of ours, may fill the schema while it is opened. The lock that processes take to make the tables is held here, so both of them
+/// have seen an empty schema.
+#[tokio::test]
+async fn what_a_schema_holds_is_decided_under_the_lock() {
+    let Some(server) = postgres_server::server() else { return };
+    let (admin, watcher) = (Admin::connect(server).await, Admin::connect(server).await);
+    let wait_for = async |openers: i64, key: &str| {
+        let waiting = format!(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+            AND ((classid::bigint << 32) | objid::bigint) = {key}"
+        );
+        while watcher.client().query_one(&waiting, &[]).await.unwrap().get::<_, i64>(0) < openers {
+            tokio::task::yield_now().await;
+        }
+    };
+    for is_foreign in [false, true] {
+        let options = changed(server, "");
+        let schema = options.schema.to_string();
+        let key = format!("hashtextextended('duroxide {schema}', 0)");
+        admin.run(&format!("CREATE SCHEMA {schema}; BEGIN; SELECT pg_advisory_xact_lock({key})")).await;
+        let openers = [(); 2].map(|()| tokio::spawn(PostgresProvider::open(options.clone())));
+        wait_for(2, &key).await;
+        if is_foreign {
+            admin.run(&format!("CREATE TABLE {schema}.orders (id int)")).await;
+        }
+        admin.run("COMMIT").await;
+        for opener in openers {
+            let opened = opener.await.unwrap();
+            match is_foreign {
+                false => drop(opened.unwrap()),
+                true => assert!(matches!(opened, Err(OpenError::ForeignSchema { .. })), "{opened:?}"),
+            }
+        }
+        if is_foreign {
+            assert_eq!(admin.tables(&schema).await, ["orders"], "nothing was written");
+        }
     }
 }
 

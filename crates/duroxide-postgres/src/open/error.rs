@@ -88,8 +88,10 @@ pub enum OpenError {
         /// The server's message.
         message: String,
     },
-    /// The schema holds tables of another program under the names of ours.
-    #[error("schema {schema} holds tables that are not duroxide's ({message}): choose another schema")]
+    /// The schema holds tables, views, sequences or types of another program, and no store.
+    #[error(
+        "schema {schema} is not duroxide's ({message}): name another schema, or an empty one (PostgresOptions::schema)"
+    )]
     ForeignSchema {
         /// The name of the schema.
         schema: String,
