@@ -9,6 +9,7 @@ mod check_schedule;
 mod held_locks;
 mod notification;
 mod serve;
+mod statement_timeout;
 mod statements;
 mod unlocked;
 

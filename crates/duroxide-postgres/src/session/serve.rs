@@ -9,7 +9,7 @@ use std::{
 use duroxide_provider::store::{FailureClass, StoreFailure};
 use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until},
 };
 use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
@@ -17,6 +17,7 @@ use super::{
     Claimers, Command, News, SessionState,
     check_schedule::{ALONE, RotationRank, WITHOUT_NODES},
     held_locks::HeldLocks,
+    statement_timeout::within,
     statements::Statements,
     unavailable,
     unlocked::UnlockedNodes,
@@ -32,8 +33,6 @@ use crate::{
 /// The first pause between two attempts to connect, and the longest.
 const RECONNECT_MIN: Duration = Duration::from_millis(50);
 const RECONNECT_MAX: Duration = Duration::from_secs(5);
-/// A statement that takes longer counts as a lost connection.
-const STATEMENT_WITHIN: Duration = Duration::from_secs(10);
 /// The notification of a process that has just begun to listen.
 const HELLO: &str = "hello ";
 
@@ -185,7 +184,7 @@ impl<'a> Served<'a> {
                         self.note(&payload);
                         Ok(())
                     }
-                    None => return End::Lost(unreachable_server("the server has closed it")),
+                    None => return End::Lost(DatabaseError::unavailable("the server has closed it")),
                 },
                 command = commands.recv() => match command {
                     None => return End::Closed,
@@ -351,17 +350,6 @@ impl<'a> Served<'a> {
     async fn first(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Row, DatabaseError> {
         within(self.client.query_one(sql, parameters)).await
     }
-}
-
-async fn within<T>(statement: impl Future<Output = Result<T, Error>>) -> Result<T, DatabaseError> {
-    match timeout(STATEMENT_WITHIN, statement).await {
-        Ok(answer) => answer.map_err(|error| DatabaseError::of(&error)),
-        Err(_) => Err(unreachable_server("the server does not answer")),
-    }
-}
-
-fn unreachable_server(message: &str) -> DatabaseError {
-    DatabaseError::unavailable(message)
 }
 
 /// Why a node's lock was not taken.
