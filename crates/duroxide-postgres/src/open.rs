@@ -10,6 +10,7 @@ use crate::{
     connection::{Connection, Frame, Query, parameters},
     database_error::DatabaseError,
     provider::CONNECTIONS,
+    session::{DatabasesDiffer, compare_databases},
     value::Columns,
 };
 
@@ -82,6 +83,20 @@ pub(crate) fn open_existing(options: &PostgresOptions) -> Result<Connection, Ope
         return Err(OpenError::OlderSchema { schema: schema.to_string(), found, known: SCHEMA_VERSION });
     }
     Ok(connection)
+}
+
+/// 24.17: refuses a session connection that reaches another database than the store's connections. Changes nothing.
+pub(crate) fn check_session_database(options: &PostgresOptions) -> Result<(), OpenError> {
+    if !options.notifications || options.session_config.is_none() {
+        return Ok(());
+    }
+    // An error of the store's own address comes first.
+    drop(connect(options)?);
+    match compare_databases(options) {
+        Ok(None) => Ok(()),
+        Ok(Some(DatabasesDiffer { session, store })) => Err(OpenError::OtherDatabase { session, store }),
+        Err(trouble) => Err(OpenError::of_connection(trouble, CONNECTIONS)),
+    }
 }
 
 /// Connects to a suitable server, and reads the content of its schema.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use duroxide_postgres::{OpenError, PostgresOptions, PostgresProvider, SchemaName};
 use duroxide_provider::Provider as _;
-use fixture::{fake_server::FakeServer, fresh_options, sql::Admin};
-use postgres_server::Server;
+use fixture::{fake_server::FakeServer, fresh_options, proxy::Proxy, sql::Admin};
+use postgres_server::{Pooler, Server};
 
 /// More than the time limit of a connection in these tests, by far.
 const IN_TIME: Duration = Duration::from_secs(8);
@@ -355,24 +355,99 @@ async fn a_store_that_is_only_looked_at_is_neither_made_nor_upgraded() {
     }
 }
 
-/// The session connection may lead elsewhere: to a database without the schema, or to a standby.
+/// 24.17: the session connection may lead to a database without the schema, to one that has it, to another server, or to a standby.
 #[tokio::test]
-async fn a_session_connection_that_leads_to_another_server() {
+async fn a_session_connection_that_leads_to_another_database() {
     let Some(primary) = Server::own() else { return };
     let standby = primary.synchronous_standby();
+    let Some(stranger) = Server::own() else { return };
+    let (admin, options) = (Admin::connect(&primary).await, fresh_options(&primary));
+    let schema = options.schema.to_string();
+    admin.run("CREATE DATABASE other").await;
+    let to_other = |url: String| url.replace("dbname=postgres", "dbname=other");
+    let elsewhere = [to_other(primary.tcp_url()), stranger.tcp_url()];
     let with_session = |url: &str| {
-        let mut options = fresh_options(&primary);
+        let mut options = options.clone();
         options.session_config = Some(url.parse().unwrap());
         options
     };
-    let other_database = primary.tcp_url().replace("dbname=postgres", "dbname=template1");
-    let error = refusal(with_session(&other_database), "the session connection").await;
-    assert!(matches!(error, OpenError::Refused { .. }), "{error}");
-    assert!(error.to_string().contains("check user, password, dbname"), "{error}");
-    assert_eq!(
-        refusal(with_session(&standby.tcp_url()), "connect to the primary").await,
-        OpenError::ReadOnly
-    );
+    for has_schema in [false, true] {
+        for url in &elsewhere {
+            if has_schema {
+                let mut there = PostgresOptions::new(url).unwrap();
+                there.schema = options.schema.clone();
+                drop(PostgresProvider::open(there).await.unwrap());
+            }
+            let error =
+                refusal(with_session(url), "PostgresOptions::session_config, or PostgresOptions::config")
+                    .await;
+            assert!(matches!(error, OpenError::OtherDatabase { .. }), "{error}");
+        }
+    }
+    let leads_to_standby = refusal(with_session(&standby.tcp_url()), "connect to the primary").await;
+    assert_eq!(leads_to_standby, OpenError::ReadOnly);
+    assert!(!admin.has_schema(&schema).await, "nothing was written");
+}
+
+/// 24.17: roles with no more rights than they need, over the socket, over TCP and through a pooler.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_connection_with_an_address_of_its_own() {
+    let Some(server) = Server::own() else { return };
+    let (admin, options) = (Admin::connect(&server).await, fresh_options(&server));
+    let schema = options.schema.to_string();
+    admin.run(&format!("CREATE ROLE app LOGIN; CREATE SCHEMA {schema} AUTHORIZATION app")).await;
+    let as_app = |url: String| url.replace("user=postgres", "user=app");
+    let mut direct = options.clone();
+    direct.config.user("app");
+    direct.session_config = Some(as_app(server.tcp_url()).parse().unwrap());
+    drop(PostgresProvider::open(direct).await.unwrap());
+    let Some(pooler) = tokio::task::block_in_place(|| Pooler::start(&server)) else { return };
+    let mut pooled = PostgresOptions::behind_pooler(&pooler.url(), Some(&as_app(server.tcp_url()))).unwrap();
+    pooled.schema = options.schema.clone();
+    drop(PostgresProvider::open(pooled.clone()).await.unwrap());
+    admin.run("CREATE DATABASE other").await;
+    pooled.session_config.as_mut().unwrap().dbname("other");
+    let error = refusal(pooled, "PostgresOptions::session_config").await;
+    assert!(matches!(error, OpenError::OtherDatabase { .. }), "{error}");
+}
+
+/// 24.17: the address of the session connection leads to another server while it is gone, which has the schema, too.
+#[tokio::test]
+async fn a_session_connection_that_comes_back_to_another_server() {
+    let (Some(server), Some(stranger)) = (Server::own(), Server::own()) else { return };
+    let mut options = fresh_options(&server);
+    let mut there = PostgresOptions::new(&stranger.socket_url()).unwrap();
+    there.schema = options.schema.clone();
+    drop(PostgresProvider::open(there).await.unwrap());
+    let proxy = Proxy::start(server.address().port);
+    let url = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", proxy.port);
+    let mut session: tokio_postgres::Config = url.parse().unwrap();
+    session.application_name("session");
+    options.session_config = Some(session);
+    let store = PostgresProvider::open(options).await.unwrap();
+    let admin = Admin::connect(&server).await;
+    let until = async |what: &str, is_so: &dyn Fn() -> bool| {
+        let wait = async {
+            while !is_so() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), wait).await.expect(what);
+    };
+
+    proxy.lead_to(stranger.address().port);
+    let before = proxy.connections();
+    let end =
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'session'";
+    assert!(!admin.client().query(end, &[]).await.unwrap().is_empty());
+    // The second attempt follows the end of the first one.
+    until("it tries to connect again", &|| proxy.connections() >= before + 2).await;
+    proxy.lead_to(server.address().port);
+    let listens = "SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid)
+        WHERE application_name = 'session' AND locktype = 'advisory' AND granted";
+    let returned = async { while admin.client().query(listens, &[]).await.unwrap().is_empty() {} };
+    tokio::time::timeout(Duration::from_secs(30), returned).await.expect("it comes back to the first one");
+    drop(store);
 }
 
 /// A server without the schema is not the one that was opened, or has lost its data: to go on with an empty store would hide it.

@@ -17,6 +17,7 @@ use super::{
     Claimers, Command, News, SessionState,
     check_schedule::{ALONE, RotationRank, WITHOUT_NODES},
     held_locks::HeldLocks,
+    same_database::refuse_other_database,
     statement_timeout::within,
     statements::Statements,
     unavailable,
@@ -84,7 +85,9 @@ pub(super) async fn serve(
     let mut opened = Some(opened);
     let (mut pause, mut spares_until) = (RECONNECT_MIN, Instant::now());
     loop {
-        let begun = Served::begin(&options, &state, &statements, &mut held, spares_until).await;
+        // Whoever opens the store has compared the databases.
+        let compares = opened.is_none() && options.session_config.is_some();
+        let begun = Served::begin(&options, &state, &statements, &mut held, spares_until, compares).await;
         if let Some(opened) = opened.take() {
             let _ = opened.send(begun.as_ref().map(|_| ()).map_err(Clone::clone));
             if begun.is_err() {
@@ -151,9 +154,13 @@ impl<'a> Served<'a> {
         statements: &'a Statements,
         held: &'a mut HeldLocks,
         spares_until: Instant,
+        compares: bool,
     ) -> Result<Self, DatabaseError> {
         let (tell, notified) = unbounded_channel();
         let client = connect(options, options.session_config(), Some(tell)).await?;
+        if compares {
+            refuse_other_database(&client, options).await?;
+        }
         within(client.batch_execute(&statements.set_up)).await?;
         let check = within(client.prepare(&statements.check)).await?;
         let mut served = Self {

@@ -17,12 +17,12 @@ pub(super) struct Statements {
 }
 
 /// The number of an advisory lock for a text.
-fn key(text: &str) -> String {
+pub(super) fn key(text: &str) -> String {
     format!("hashtextextended({text}, 0)")
 }
 
 /// Holders of the advisory lock of a number, which is listed as two halves, as rows `held`.
-fn holders(key: &str) -> String {
+pub(super) fn holders(key: &str) -> String {
     format!(
         "FROM pg_catalog.pg_locks AS held WHERE held.locktype = 'advisory' AND held.granted AND held.objsubid = 1
             AND held.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
