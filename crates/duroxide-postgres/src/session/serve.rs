@@ -1,7 +1,6 @@
 //! The thread of the session connection: connects, listens, holds locks and checks for dead nodes, until the provider is dropped.
 
 use std::{
-    collections::BTreeSet,
     sync::{Arc, mpsc::SyncSender},
     time::Duration,
 };
@@ -21,7 +20,7 @@ use super::{
     statement_timeout::within,
     statements::Statements,
     unavailable,
-    unlocked::UnlockedNodes,
+    unlocked::{UnlockedAtCheck, UnlockedNodes},
 };
 use crate::{
     PostgresOptions,
@@ -116,13 +115,13 @@ pub(super) async fn serve(
             return;
         }
         pause = (pause * 2).min(RECONNECT_MAX);
-        spares_until = Instant::now() + spare_after_loss(&options);
+        spares_until = Instant::now() + returns_within(&options);
     }
 }
 
-/// 24.7: for how long a process that lost its session connection ends no nodes after it has another one. A restart of the server ends
-/// the connections and locks of all processes at the same time, and each of them needs so long at most to come back.
-fn spare_after_loss(options: &PostgresOptions) -> Duration {
+/// 24.7: how long a process needs at most to come back after a restart of the server, which ends the connections and locks of all
+/// processes at the same time.
+fn returns_within(options: &PostgresOptions) -> Duration {
     connect_timeout(options.session_config()) + RECONNECT_MAX
 }
 
@@ -173,7 +172,7 @@ impl<'a> Served<'a> {
             check,
             takes_turns: false,
             check_at: Instant::now(),
-            unlocked: UnlockedNodes::new(spares_until),
+            unlocked: UnlockedNodes::new(spares_until, returns_within(options)),
         };
         served.hold_again().await?;
         let hello = format!("{HELLO}{}", served.state.id());
@@ -307,11 +306,11 @@ impl<'a> Served<'a> {
         self.check_at = Instant::now() + self.pause(&row)?;
         self.state.set_peers(row.column::<i64>("listeners")? > 1);
         self.state.set_claimers(Claimers { count: row.number("takers")?, rank: row.number("rank")? });
-        self.end_dead(row.column::<Vec<String>>("unlocked")?.into_iter().collect()).await
+        self.end_dead(UnlockedAtCheck::of(&row)?).await
     }
 
     /// 24.6: ends the dead ones of these nodes. Takes their locks first, so that no two processes end the same node.
-    async fn end_dead(&mut self, unlocked: BTreeSet<String>) -> Result<(), DatabaseError> {
+    async fn end_dead(&mut self, unlocked: UnlockedAtCheck) -> Result<(), DatabaseError> {
         if !self.held.has_own() {
             return Ok(());
         }

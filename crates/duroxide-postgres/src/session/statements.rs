@@ -62,7 +62,11 @@ impl Statements {
             check: format!(
                 "SELECT (SELECT count(*) {listeners}) AS listeners, (SELECT count(*) {takers}) AS takers,
                 (SELECT count(*) {takers} AND held.pid < pg_backend_pid()) AS rank, {now} AS now,
-                ARRAY(SELECT name FROM {schema}.node_lock WHERE name <> ALL ($1::text[]) AND NOT {held}) AS unlocked",
+                (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS server_started_at,
+                unlocked.names AS unlocked, unlocked.tried_at AS unlocked_tried_at
+                FROM (SELECT coalesce(array_agg(name), '{{}}') AS names, coalesce(array_agg(tried_at), '{{}}') AS tried_at
+                    FROM (SELECT name, tried_at FROM {schema}.node_lock
+                        WHERE name <> ALL ($1::text[]) AND NOT {held} ORDER BY name) AS found) AS unlocked",
                 listeners = holders(&listener),
                 takers = holders(&turns),
             ),
