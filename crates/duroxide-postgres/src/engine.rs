@@ -26,7 +26,7 @@ use crate::{
     connection::NodeClock,
     database_error::DatabaseError,
     needs::Needs,
-    open::{make_tables, open, open_existing},
+    open::{check_ours, make_tables, open, open_existing},
     session::{News, SessionState},
     tables::NextDueTime,
 };
@@ -175,8 +175,9 @@ impl PostgresEngine {
     /// Makes the tables again after they were dropped.
     pub(crate) fn make_tables(&mut self) -> Result<(), OpenError> {
         let schema = self.options.schema.clone();
-        make_tables(self.tables().connection(), &schema)
-            .map_err(|error| OpenError::of_schema(error, schema.as_str()))
+        let made = make_tables(self.tables().connection(), &schema);
+        made.map_err(|error| OpenError::of_schema(error, schema.as_str()))
+            .and_then(|found| check_ours(&schema, &found))
     }
 
     /// Connects again if the connection has ended.

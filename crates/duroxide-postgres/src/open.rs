@@ -10,35 +10,55 @@ use crate::{
     connection::{Connection, Frame, Query, parameters},
     database_error::DatabaseError,
     provider::CONNECTIONS,
+    session::{DatabasesDiffer, compare_databases},
     value::Columns,
 };
 
 /// The oldest major version of PostgreSQL that has all that statements use. The tests run on the version that is installed.
 const OLDEST_SERVER: i32 = 14;
 /// Migration n brings a schema from version n - 1 to n. Each is a file that is never changed again.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/0001_tables.sql"),
     include_str!("../migrations/0002_intake.sql"),
     include_str!("../migrations/0003_revisions.sql"),
     include_str!("../migrations/0004_hot_updates.sql"),
+    include_str!("../migrations/0005_intake_age.sql"),
 ];
 /// The schema this build works with, and the newest it can open.
 const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 /// A standby is read-only, and so is a session that begins read-only transactions.
 const SERVER: &str = "SELECT current_setting('server_version_num')::int / 10000 AS version,
     current_setting('transaction_read_only') = 'on' AS is_read_only";
-/// Whether the table `meta` exists, and whether it has our columns.
-const META: &str = "SELECT (SELECT count(*) FROM pg_catalog.pg_attribute WHERE attrelid = pg_class.oid
-        AND attname IN ('only_row', 'schema_version') AND NOT attisdropped) = 2 AS is_ours
-    FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = pg_class.relnamespace
-    WHERE pg_namespace.nspname = $1 AND pg_class.relname = 'meta'";
+/// Whether the schema has our table `meta`, and if not, the first relation or type in it. One statement, so that tables which another
+/// process commits meanwhile are seen with their `meta`, or not at all.
+///
+/// What belongs to an extension is not counted, nor what is part of another object: the row type of a table, the sequence of an
+/// identity column, an index.
+const CONTENT: &str = "WITH schema AS (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1),
+    meta AS (SELECT (SELECT count(*) FROM pg_catalog.pg_attribute WHERE attrelid = pg_class.oid
+            AND attname IN ('only_row', 'schema_version') AND NOT attisdropped) = 2 AS is_ours
+        FROM pg_catalog.pg_class WHERE relnamespace = (SELECT oid FROM schema) AND relname = 'meta'),
+    object AS (
+        SELECT 'pg_catalog.pg_class'::regclass AS catalog, oid, relname AS name FROM pg_catalog.pg_class
+            WHERE relnamespace = (SELECT oid FROM schema) AND relkind NOT IN ('i', 'I')
+        UNION ALL SELECT 'pg_catalog.pg_type'::regclass, oid, typname FROM pg_catalog.pg_type
+            WHERE typnamespace = (SELECT oid FROM schema)),
+    counted AS (SELECT coalesce(pg_catalog.pg_describe_object(catalog, oid, 0), name::text) AS description
+        FROM object WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_depend WHERE pg_depend.classid = object.catalog
+            AND pg_depend.objid = object.oid AND pg_depend.objsubid = 0 AND pg_depend.deptype IN ('e', 'i'))
+        ORDER BY name LIMIT 1)
+    SELECT coalesce((SELECT is_ours FROM meta), false) AS is_ours,
+        CASE WHEN (SELECT is_ours FROM meta) THEN NULL ELSE (SELECT description FROM counted) END AS foreign_object";
 const VERSION: &str = "SELECT schema_version FROM {s}.meta";
 
 /// The content of a schema.
-enum Found {
+pub(crate) enum Found {
     Nothing,
     Ours,
-    Foreign,
+    /// Relations or types that no release of ours has made. One of them as an example.
+    Foreign {
+        object: String,
+    },
 }
 
 /// Connects, makes the tables if they are missing, and brings an older schema up to date.
@@ -47,13 +67,7 @@ pub(crate) fn open(options: &PostgresOptions) -> Result<Connection, OpenError> {
     let unusable = |trouble: DatabaseError| OpenError::of_schema(trouble, schema.as_str());
     let (mut connection, mut found) = connect(options)?;
     if matches!(found, Found::Nothing) {
-        let made = make_tables(&mut connection, schema);
-        found = find_tables(&mut connection, schema).map_err(unusable)?;
-        // Another process may have been faster.
-        match (made, &found) {
-            (Ok(()), _) | (Err(_), Found::Ours) => {}
-            (Err(trouble), Found::Nothing | Found::Foreign) => return Err(unusable(trouble)),
-        }
+        found = make_tables(&mut connection, schema).map_err(unusable)?;
     }
     if known_version(&mut connection, schema, &found)? < SCHEMA_VERSION {
         upgrade(&mut connection, schema).map_err(unusable)?;
@@ -72,6 +86,20 @@ pub(crate) fn open_existing(options: &PostgresOptions) -> Result<Connection, Ope
     Ok(connection)
 }
 
+/// 24.17: refuses a session connection that reaches another database than the store's connections. Changes nothing.
+pub(crate) fn check_session_database(options: &PostgresOptions) -> Result<(), OpenError> {
+    if !options.notifications || options.session_config.is_none() {
+        return Ok(());
+    }
+    // An error of the store's own address comes first.
+    drop(connect(options)?);
+    match compare_databases(options) {
+        Ok(None) => Ok(()),
+        Ok(Some(DatabasesDiffer { session, store })) => Err(OpenError::OtherDatabase { session, store }),
+        Err(trouble) => Err(OpenError::of_connection(trouble, CONNECTIONS)),
+    }
+}
+
 /// Connects to a suitable server, and reads the content of its schema.
 fn connect(options: &PostgresOptions) -> Result<(Connection, Found), OpenError> {
     let mut connection =
@@ -86,20 +114,25 @@ fn connect(options: &PostgresOptions) -> Result<(Connection, Found), OpenError> 
 
 /// The version of a schema that this build can use, or upgrade.
 fn known_version(connection: &mut Connection, schema: &SchemaName, found: &Found) -> Result<i64, OpenError> {
+    check_ours(schema, found)?;
     let of = schema.to_string();
-    match found {
-        Found::Ours => {}
-        Found::Nothing => return Err(OpenError::Missing { schema: of }),
-        Found::Foreign => {
-            let message = "a table meta of another shape".to_owned();
-            return Err(OpenError::ForeignSchema { schema: of, message });
-        }
-    }
     let found = version(connection).map_err(|trouble| OpenError::of_schema(trouble, schema.as_str()))?;
     if found > SCHEMA_VERSION {
         return Err(OpenError::NewerSchema { schema: of, found, known: SCHEMA_VERSION });
     }
     Ok(found)
+}
+
+/// Whether the schema holds a store.
+pub(crate) fn check_ours(schema: &SchemaName, found: &Found) -> Result<(), OpenError> {
+    let schema = schema.to_string();
+    match found {
+        Found::Ours => Ok(()),
+        Found::Nothing => Err(OpenError::Missing { schema }),
+        Found::Foreign { object } => {
+            Err(OpenError::ForeignSchema { schema, message: format!("it holds {object}") })
+        }
+    }
 }
 
 fn check_server(connection: &mut Connection, schema: &SchemaName) -> Result<(), OpenError> {
@@ -124,26 +157,35 @@ fn check_version(found: i32) -> Result<(), OpenError> {
 }
 
 fn find_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found, DatabaseError> {
-    let query = Query::new(META, parameters![schema.as_str().to_owned()]);
+    let query = Query::new(CONTENT, parameters![schema.as_str().to_owned()]);
     let answers = connection.trip(&[query], Frame::Plain)?;
-    match answers.iter().flatten().next() {
-        None => Ok(Found::Nothing),
-        Some(row) if row.column("is_ours")? => Ok(Found::Ours),
-        Some(_) => Ok(Found::Foreign),
+    let Some(row) = answers.iter().flatten().next() else { return Ok(Found::Nothing) };
+    if row.column("is_ours")? {
+        return Ok(Found::Ours);
     }
+    let foreign: Option<String> = row.column("foreign_object")?;
+    Ok(foreign.map_or(Found::Nothing, |object| Found::Foreign { object }))
 }
 
-/// Makes everything in one transaction, under a lock that nodes which start at the same time wait for. The second one
-/// finds the tables.
-pub(crate) fn make_tables(connection: &mut Connection, schema: &SchemaName) -> Result<(), DatabaseError> {
-    let create_schema = if has_schema(connection, schema)? {
-        // A role that may create tables in a schema need not be allowed to create schemas.
-        String::new()
-    } else {
-        format!("CREATE SCHEMA IF NOT EXISTS {schema};")
-    };
-    let script = format!("{}; {create_schema} {} COMMIT;", begin_locked(schema), migrations_from(0, schema));
-    or_roll_back(connection, |connection| connection.script(&script))
+/// Makes everything in one transaction, if the schema is empty or missing. Nodes that start at the same time wait for a lock, and look
+/// after it what the schema holds: the second one finds the tables. Returns what it holds at the end.
+pub(crate) fn make_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found, DatabaseError> {
+    or_roll_back(connection, |connection| {
+        connection.script(&begin_locked(schema))?;
+        let found = find_tables(connection, schema)?;
+        if !matches!(found, Found::Nothing) {
+            connection.script("ROLLBACK")?;
+            return Ok(found);
+        }
+        let create_schema = if has_schema(connection, schema)? {
+            // A role that may create tables in a schema need not be allowed to create schemas.
+            String::new()
+        } else {
+            format!("CREATE SCHEMA IF NOT EXISTS {schema};")
+        };
+        connection.script(&format!("{create_schema} {} COMMIT;", migrations_from(0, schema)))?;
+        Ok(Found::Ours)
+    })
 }
 
 /// Brings an older schema to the current version, all or nothing. Nodes that start at the same time wait for each other;
@@ -171,13 +213,15 @@ fn migrations_from(version: i64, schema: &SchemaName) -> String {
     format!("{script} UPDATE {schema}.meta SET schema_version = greatest(schema_version, {SCHEMA_VERSION});")
 }
 
-fn or_roll_back(
+fn or_roll_back<T>(
     connection: &mut Connection,
-    run: impl FnOnce(&mut Connection) -> Result<(), DatabaseError>,
-) -> Result<(), DatabaseError> {
-    let Err(trouble) = run(connection) else { return Ok(()) };
-    connection.script("ROLLBACK")?;
-    Err(trouble)
+    run: impl FnOnce(&mut Connection) -> Result<T, DatabaseError>,
+) -> Result<T, DatabaseError> {
+    let result = run(connection);
+    if result.is_err() {
+        connection.script("ROLLBACK")?;
+    }
+    result
 }
 
 const HAS_SCHEMA: &str = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1";

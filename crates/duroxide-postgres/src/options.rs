@@ -46,7 +46,8 @@ pub struct PostgresOptions {
     pub notifications: bool,
     /// How often to ask the database for changes by other processes while there is no connection that listens.
     pub poll_interval: Duration,
-    /// Where the session connection goes, if not where [`Self::config`] leads: if that is a pooler, the server behind it.
+    /// Where the session connection goes, if not where [`Self::config`] leads: if that is a pooler, the server behind it. Both must lead to
+    /// the same database.
     pub session_config: Option<tokio_postgres::Config>,
     /// Whether [`Self::config`] leads to a pooler that gives each transaction any connection. Nothing is left on a
     /// connection then: no settings and no locks.

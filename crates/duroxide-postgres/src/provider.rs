@@ -21,8 +21,12 @@ pub use self::{
     intake::{Intake, IntakeError},
 };
 use crate::{
-    OpenError, PostgresEngine, PostgresHealth, PostgresOptions, connection::NodeClock,
-    database_error::DatabaseError, node_locks::SessionLocks, open::open_existing, reads::health,
+    OpenError, PostgresEngine, PostgresHealth, PostgresOptions,
+    connection::NodeClock,
+    database_error::DatabaseError,
+    node_locks::SessionLocks,
+    open::{check_session_database, open_existing},
+    reads::health,
     session::Session,
 };
 
@@ -121,6 +125,7 @@ impl PostgresProvider {
 
     /// Blocks: an engine connects on the thread that uses it.
     fn start(options: PostgresOptions) -> Result<Self, OpenError> {
+        check_session_database(&options)?;
         // Before any thread is started: typed errors, the schema, and the time.
         let clock = Arc::<NodeClock>::default();
         let mut first = PostgresEngine::open(options.clone())?.with_node_clock(Arc::clone(&clock));

@@ -8,7 +8,9 @@
 mod check_schedule;
 mod held_locks;
 mod notification;
+mod same_database;
 mod serve;
+mod statement_timeout;
 mod statements;
 mod unlocked;
 
@@ -27,7 +29,10 @@ use std::{
 use duroxide_provider::store::{FailureClass, StoreFailure, TellOfWrite};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-pub(crate) use self::notification::News;
+pub(crate) use self::{
+    notification::News,
+    same_database::{DatabasesDiffer, compare_databases},
+};
 use crate::{PostgresOptions, connection::NodeClock, database_error::DatabaseError};
 
 /// How long a caller waits for the thread of the session connection.

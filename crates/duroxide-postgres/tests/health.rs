@@ -86,6 +86,47 @@ async fn the_ages_are_those_of_the_waiting_items() {
     admin.run("COMMIT").await;
 }
 
+/// Rows that callers have written and that nobody takes over, because the lock of the intake is held here.
+#[tokio::test]
+async fn the_intake_shows_how_many_rows_wait_and_for_how_long() {
+    let Some(server) = postgres_server::server() else { return };
+    let options = fresh_options(server);
+    let (admin, schema) = (Admin::connect(server).await, options.schema.to_string());
+    let store = PostgresProvider::open(options).await.unwrap();
+    let waiting = async || {
+        let health = store.health().await.unwrap();
+        (health.intake_rows, health.oldest_intake)
+    };
+    assert_eq!(waiting().await, (0, None));
+    let lock = format!("hashtextextended('duroxide intake {schema}', 0)");
+    let insert = format!(
+        "INSERT INTO {schema}.intake (kind, instance_id, name, data) SELECT 'start', 'i-' || n, 'hello', ''"
+    );
+    admin.run(&format!("SELECT pg_advisory_lock({lock}); {insert} FROM generate_series(1, 3) AS n")).await;
+    let (rows, first) = waiting().await;
+    assert_eq!(rows, 3);
+    assert_about("intake", first, Duration::ZERO);
+    assert!(waiting().await.1 > first, "it waits");
+
+    let age = |hours: u64, row: u64| {
+        format!(
+            "UPDATE {schema}.intake SET inserted_at = inserted_at - {hours} * 3600000000 WHERE instance_id = 'i-{row}';"
+        )
+    };
+    admin.run(&(age(2, 1) + &age(1, 2))).await;
+    let (rows, oldest) = waiting().await;
+    assert_eq!(rows, 3);
+    assert_about("intake", oldest, 2 * HOUR);
+    admin.run(&format!("{insert} FROM generate_series(4, 100100) AS n")).await;
+    assert_eq!(waiting().await.0, 100_000, "more are not counted");
+
+    admin.run(&format!("DELETE FROM {schema}.intake WHERE number > 3; SELECT pg_advisory_unlock({lock}), pg_notify('{schema}', 'intake')"))
+        .await;
+    let fetched = store.fetch_orchestration_item(HOUR, Duration::from_secs(60), None).await.unwrap();
+    assert!(fetched.is_some(), "the rows are taken over");
+    assert_eq!(waiting().await, (0, None));
+}
+
 /// Sizes and dead rows as the server counts them. It does so in the background, so they are waited for.
 #[tokio::test]
 async fn live_and_dead_rows_updates_and_vacuums_are_counted() {

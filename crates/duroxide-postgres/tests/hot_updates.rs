@@ -124,7 +124,7 @@ fn a_later_lease_is_found_when_it_ends() {
     assert!(other.engine.snapshot().is_ok());
 }
 
-/// Takes the last schema step back, rows included.
+/// Takes the schema back to version 3, rows included.
 fn downgrade(schema: &str) -> String {
     format!(
         "ALTER TABLE {schema}.instance DROP COLUMN look_at, DROP COLUMN ended;
@@ -133,6 +133,7 @@ fn downgrade(schema: &str) -> String {
         CREATE INDEX instance_wait ON {schema}.instance (wait_until, number) WHERE wait_until IS NOT NULL;
         CREATE INDEX instance_status ON {schema}.instance (status, number) WHERE known;
         ALTER SEQUENCE {schema}.numbers RENAME TO number_blocks;
+        ALTER TABLE {schema}.intake DROP COLUMN inserted_at;
         UPDATE {schema}.meta SET schema_version = 3"
     )
 }

@@ -15,7 +15,11 @@ use duroxide_provider::{
     },
     testing::{Turn, items, scenario},
 };
-use fixture::{Node, ack, claims, commit, fresh_options, ids, send, sql::end_connections, start};
+use fixture::{
+    Node, ack, claims, commit, fresh_options, ids, send,
+    sql::{end_connections, run},
+    start,
+};
 
 /// Two nodes on a fresh schema, with connections that have prepared their first statements.
 fn two_nodes() -> Option<(Node, Node)> {
@@ -26,12 +30,15 @@ fn two_nodes() -> Option<(Node, Node)> {
 #[test]
 fn ten_nodes_open_a_schema_at_once() {
     let Some(server) = postgres_server::server() else { return };
-    let options = fresh_options(server);
-    std::thread::scope(|scope| {
-        for _ in 0..10 {
-            scope.spawn(|| PostgresEngine::open(options.clone()).unwrap());
-        }
-    });
+    for create_schema in ["", "CREATE SCHEMA {s}"] {
+        let options = fresh_options(server);
+        run(server, &create_schema.replace("{s}", options.schema.as_str()));
+        std::thread::scope(|scope| {
+            for _ in 0..10 {
+                scope.spawn(|| PostgresEngine::open(options.clone()).unwrap());
+            }
+        });
+    }
 }
 
 /// 24.2

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use duroxide_postgres::{OpenError, PostgresOptions, PostgresProvider, SchemaName};
 use duroxide_provider::Provider as _;
-use fixture::{fake_server::FakeServer, fresh_options, sql::Admin};
-use postgres_server::Server;
+use fixture::{fake_server::FakeServer, fresh_options, proxy::Proxy, sql::Admin};
+use postgres_server::{Pooler, Server};
 
 /// More than the time limit of a connection in these tests, by far.
 const IN_TIME: Duration = Duration::from_secs(8);
@@ -177,17 +177,127 @@ async fn a_role_that_may_not_create_schemas() {
     drop(PostgresProvider::open(denied).await.unwrap());
 }
 
+/// Opening must name the remedy and leave the schema as it was.
+async fn refuses_schema(admin: &Admin, options: PostgresOptions) {
+    let schema = options.schema.to_string();
+    let before = admin.objects(&schema).await;
+    for _ in 0..2 {
+        let error = refusal(options.clone(), "name another schema, or an empty one").await;
+        assert!(matches!(error, OpenError::ForeignSchema { .. }), "{error}");
+    }
+    let existing = PostgresProvider::open_existing(options).await.unwrap_err();
+    assert!(matches!(existing, OpenError::ForeignSchema { .. }), "{existing}");
+    assert_eq!(admin.objects(&schema).await, before, "nothing was written");
+}
+
+/// 24.16
 #[tokio::test]
 async fn a_schema_with_tables_of_another_program() {
     let Some(server) = postgres_server::server() else { return };
     let admin = Admin::connect(server).await;
-    for table in ["meta (key text, value text)", "history (id int)"] {
+    for object in [
+        "TABLE {s}.meta (key text, value text)",
+        "TABLE {s}.history (id int)",
+        "TABLE {s}.orders (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, label text)",
+        "TABLE {s}.parts (id int) PARTITION BY RANGE (id)",
+        "VIEW {s}.answer AS SELECT 42 AS answer",
+        "MATERIALIZED VIEW {s}.answers AS SELECT 42 AS answer",
+        "SEQUENCE {s}.tickets",
+        "TYPE {s}.color AS ENUM ('red', 'green')",
+        "TYPE {s}.place AS (x int, y int)",
+        "TYPE {s}.span AS RANGE (subtype = int)",
+        "DOMAIN {s}.positive AS int CHECK (value > 0)",
+    ] {
         let options = changed(server, "");
-        let schema = options.schema.clone();
-        admin.run(&format!("CREATE SCHEMA {schema}; CREATE TABLE {schema}.{table}")).await;
-        let error = refusal(options, "choose another schema").await;
-        assert!(matches!(error, OpenError::ForeignSchema { .. }), "{error}");
-        assert_eq!(admin.tables(schema.as_str()).await.len(), 1, "nothing was written");
+        let schema = options.schema.as_str();
+        admin.run(&format!("CREATE SCHEMA {schema}; CREATE {}", object.replace("{s}", schema))).await;
+        refuses_schema(&admin, options).await;
+    }
+}
+
+/// 24.16: a database administrator has made the schema, and an extension lives in it.
+#[tokio::test]
+async fn objects_of_an_extension_do_not_make_a_schema_foreign() {
+    let Some(server) = postgres_server::server() else { return };
+    let (admin, options) = (Admin::connect(server).await, changed(server, ""));
+    let schema = options.schema.as_str();
+    let objects = ["TABLE {s}.lookup", "VIEW {s}.looked_up", "TYPE {s}.color", "TYPE {s}.place"];
+    let made = format!(
+        "CREATE SCHEMA {schema}; CREATE TYPE {schema}.color AS ENUM ('red'); CREATE TYPE {schema}.place AS (x int);
+        CREATE TABLE {schema}.lookup (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, color {schema}.color);
+        CREATE INDEX ON {schema}.lookup (color);
+        CREATE VIEW {schema}.looked_up AS SELECT id FROM {schema}.lookup"
+    );
+    admin.run(&made).await;
+    let change = async |verb: &str| {
+        for object in objects {
+            admin.run(&format!("ALTER EXTENSION plpgsql {verb} {}", object.replace("{s}", schema))).await;
+        }
+    };
+    change("ADD").await;
+    drop(PostgresProvider::open(options.clone()).await.unwrap());
+    change("DROP").await;
+    drop(PostgresProvider::open(options.clone()).await.unwrap());
+}
+
+/// 24.16: a database that nobody has used yet has an empty schema `public`.
+#[tokio::test]
+async fn the_schema_public_is_used_while_it_is_empty() {
+    let Some(server) = Server::own() else { return };
+    let admin = Admin::connect(&server).await;
+    for database in ["fresh", "used"] {
+        admin.run(&format!("CREATE DATABASE {database}")).await;
+    }
+    let public = |database: &str| {
+        let mut options = changed(&server, &format!("dbname={database}"));
+        options.schema = SchemaName::new("public").unwrap();
+        options
+    };
+    for _ in 0..2 {
+        let store = PostgresProvider::open(public("fresh")).await.unwrap();
+        assert!(store.snapshot().await.unwrap().instances.is_empty());
+    }
+    let used = Admin::connect_to(&server, "used").await;
+    used.run("CREATE TABLE orders (id int)").await;
+    refuses_schema(&used, public("used")).await;
+}
+
+/// 24.16: another program, or another process of ours, may fill the schema while it is opened. The lock that processes take to make the tables is held here, so both of them
+/// have seen an empty schema.
+#[tokio::test]
+async fn what_a_schema_holds_is_decided_under_the_lock() {
+    let Some(server) = postgres_server::server() else { return };
+    let (admin, watcher) = (Admin::connect(server).await, Admin::connect(server).await);
+    let wait_for = async |openers: i64, key: &str| {
+        let waiting = format!(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+            AND ((classid::bigint << 32) | objid::bigint) = {key}"
+        );
+        while watcher.client().query_one(&waiting, &[]).await.unwrap().get::<_, i64>(0) < openers {
+            tokio::task::yield_now().await;
+        }
+    };
+    for is_foreign in [false, true] {
+        let options = changed(server, "");
+        let schema = options.schema.to_string();
+        let key = format!("hashtextextended('duroxide {schema}', 0)");
+        admin.run(&format!("CREATE SCHEMA {schema}; BEGIN; SELECT pg_advisory_xact_lock({key})")).await;
+        let openers = [(); 2].map(|()| tokio::spawn(PostgresProvider::open(options.clone())));
+        wait_for(2, &key).await;
+        if is_foreign {
+            admin.run(&format!("CREATE TABLE {schema}.orders (id int)")).await;
+        }
+        admin.run("COMMIT").await;
+        for opener in openers {
+            let opened = opener.await.unwrap();
+            match is_foreign {
+                false => drop(opened.unwrap()),
+                true => assert!(matches!(opened, Err(OpenError::ForeignSchema { .. })), "{opened:?}"),
+            }
+        }
+        if is_foreign {
+            assert_eq!(admin.tables(&schema).await, ["orders"], "nothing was written");
+        }
     }
 }
 
@@ -199,7 +309,7 @@ async fn a_schema_of_a_newer_build() {
     let admin = Admin::connect(server).await;
     admin.run(&format!("UPDATE {}.meta SET schema_version = 99", options.schema)).await;
     let error = refusal(options, "use a newer build").await;
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 4, .. }), "{error}");
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 5, .. }), "{error}");
 }
 
 #[tokio::test]
@@ -245,24 +355,99 @@ async fn a_store_that_is_only_looked_at_is_neither_made_nor_upgraded() {
     }
 }
 
-/// The session connection may lead elsewhere: to a database without the schema, or to a standby.
+/// 24.17: the session connection may lead to a database without the schema, to one that has it, to another server, or to a standby.
 #[tokio::test]
-async fn a_session_connection_that_leads_to_another_server() {
+async fn a_session_connection_that_leads_to_another_database() {
     let Some(primary) = Server::own() else { return };
     let standby = primary.synchronous_standby();
+    let Some(stranger) = Server::own() else { return };
+    let (admin, options) = (Admin::connect(&primary).await, fresh_options(&primary));
+    let schema = options.schema.to_string();
+    admin.run("CREATE DATABASE other").await;
+    let to_other = |url: String| url.replace("dbname=postgres", "dbname=other");
+    let elsewhere = [to_other(primary.tcp_url()), stranger.tcp_url()];
     let with_session = |url: &str| {
-        let mut options = fresh_options(&primary);
+        let mut options = options.clone();
         options.session_config = Some(url.parse().unwrap());
         options
     };
-    let other_database = primary.tcp_url().replace("dbname=postgres", "dbname=template1");
-    let error = refusal(with_session(&other_database), "the session connection").await;
-    assert!(matches!(error, OpenError::Refused { .. }), "{error}");
-    assert!(error.to_string().contains("check user, password, dbname"), "{error}");
-    assert_eq!(
-        refusal(with_session(&standby.tcp_url()), "connect to the primary").await,
-        OpenError::ReadOnly
-    );
+    for has_schema in [false, true] {
+        for url in &elsewhere {
+            if has_schema {
+                let mut there = PostgresOptions::new(url).unwrap();
+                there.schema = options.schema.clone();
+                drop(PostgresProvider::open(there).await.unwrap());
+            }
+            let error =
+                refusal(with_session(url), "PostgresOptions::session_config, or PostgresOptions::config")
+                    .await;
+            assert!(matches!(error, OpenError::OtherDatabase { .. }), "{error}");
+        }
+    }
+    let leads_to_standby = refusal(with_session(&standby.tcp_url()), "connect to the primary").await;
+    assert_eq!(leads_to_standby, OpenError::ReadOnly);
+    assert!(!admin.has_schema(&schema).await, "nothing was written");
+}
+
+/// 24.17: roles with no more rights than they need, over the socket, over TCP and through a pooler.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_connection_with_an_address_of_its_own() {
+    let Some(server) = Server::own() else { return };
+    let (admin, options) = (Admin::connect(&server).await, fresh_options(&server));
+    let schema = options.schema.to_string();
+    admin.run(&format!("CREATE ROLE app LOGIN; CREATE SCHEMA {schema} AUTHORIZATION app")).await;
+    let as_app = |url: String| url.replace("user=postgres", "user=app");
+    let mut direct = options.clone();
+    direct.config.user("app");
+    direct.session_config = Some(as_app(server.tcp_url()).parse().unwrap());
+    drop(PostgresProvider::open(direct).await.unwrap());
+    let Some(pooler) = tokio::task::block_in_place(|| Pooler::start(&server)) else { return };
+    let mut pooled = PostgresOptions::behind_pooler(&pooler.url(), Some(&as_app(server.tcp_url()))).unwrap();
+    pooled.schema = options.schema.clone();
+    drop(PostgresProvider::open(pooled.clone()).await.unwrap());
+    admin.run("CREATE DATABASE other").await;
+    pooled.session_config.as_mut().unwrap().dbname("other");
+    let error = refusal(pooled, "PostgresOptions::session_config").await;
+    assert!(matches!(error, OpenError::OtherDatabase { .. }), "{error}");
+}
+
+/// 24.17: the address of the session connection leads to another server while it is gone, which has the schema, too.
+#[tokio::test]
+async fn a_session_connection_that_comes_back_to_another_server() {
+    let (Some(server), Some(stranger)) = (Server::own(), Server::own()) else { return };
+    let mut options = fresh_options(&server);
+    let mut there = PostgresOptions::new(&stranger.socket_url()).unwrap();
+    there.schema = options.schema.clone();
+    drop(PostgresProvider::open(there).await.unwrap());
+    let proxy = Proxy::start(server.address().port);
+    let url = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", proxy.port);
+    let mut session: tokio_postgres::Config = url.parse().unwrap();
+    session.application_name("session");
+    options.session_config = Some(session);
+    let store = PostgresProvider::open(options).await.unwrap();
+    let admin = Admin::connect(&server).await;
+    let until = async |what: &str, is_so: &dyn Fn() -> bool| {
+        let wait = async {
+            while !is_so() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), wait).await.expect(what);
+    };
+
+    proxy.lead_to(stranger.address().port);
+    let before = proxy.connections();
+    let end =
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'session'";
+    assert!(!admin.client().query(end, &[]).await.unwrap().is_empty());
+    // The second attempt follows the end of the first one.
+    until("it tries to connect again", &|| proxy.connections() >= before + 2).await;
+    proxy.lead_to(server.address().port);
+    let listens = "SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid)
+        WHERE application_name = 'session' AND locktype = 'advisory' AND granted";
+    let returned = async { while admin.client().query(listens, &[]).await.unwrap().is_empty() {} };
+    tokio::time::timeout(Duration::from_secs(30), returned).await.expect("it comes back to the first one");
+    drop(store);
 }
 
 /// A server without the schema is not the one that was opened, or has lost its data: to go on with an empty store would hide it.

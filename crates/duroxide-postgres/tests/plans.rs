@@ -21,8 +21,17 @@ const FINISHED: u64 = 1_000_000;
 const ROWS_MAX: f64 = 200.0;
 const LARGE: [&str; 4] = ["instance", "message", "execution", "history"];
 /// These are small in the tests, and must not be read as a whole either.
-const OTHERS: [&str; 8] =
-    ["activity", "ready_instance", "kv", "kv_change", "custom_status", "removal", "session", "node_lock"];
+const OTHERS: [&str; 9] = [
+    "activity",
+    "ready_instance",
+    "kv",
+    "kv_change",
+    "custom_status",
+    "removal",
+    "session",
+    "node_lock",
+    "intake",
+];
 
 /// Copies all rows of an instance this many times.
 fn copy(server: &Server, options: &PostgresOptions, id: &str, copies: u64) {
@@ -168,6 +177,24 @@ fn look_for_dead_nodes(server: &Server, options: &PostgresOptions) {
     });
 }
 
+/// An operator asks while rows wait in the intake.
+fn read_health(server: &Server, options: &PostgresOptions, id: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (store, admin) =
+            (PostgresProvider::open(options.clone()).await.unwrap(), Admin::connect(server).await);
+        let schema = options.schema.as_str();
+        let fill = format!(
+            "SELECT pg_advisory_lock(hashtextextended('duroxide intake {schema}', 0));
+            INSERT INTO {schema}.intake (kind, instance_id, name, data)
+                SELECT 'start', '{id}-' || n, 'Order', '{{}}' FROM generate_series(1, 100) AS n"
+        );
+        admin.run(&fill).await;
+        assert_eq!(store.health().await.unwrap().intake_rows, 100);
+        admin.run(&format!("DELETE FROM {schema}.intake")).await;
+    });
+}
+
 /// The plans of rare operations touch few rows, by indexes.
 fn check_rare_plans(server: &Server, options: &PostgresOptions, node: &mut Node, name: &str) {
     let log = logged(server, || {
@@ -176,13 +203,16 @@ fn check_rare_plans(server: &Server, options: &PostgresOptions, node: &mut Node,
         take_intake(server, options, &format!("{name}-intake"));
         look_for_first_ready(options, &format!("{name}-first"));
         look_for_dead_nodes(server, options);
+        read_health(server, options, &format!("{name}-health"));
     });
     let tables = [&LARGE[..], &OTHERS[..]].concat();
     for table in &tables {
         let is_read = log.lines().filter_map(step).any(|step| step.table == *table);
         assert!(is_read, "{table} is read: {log}");
     }
-    for statement in ["lock_node = ", "AS first) AS activities", "AS listeners", "DELETE FROM", "intake"] {
+    for statement in
+        ["lock_node = ", "AS first) AS activities", "AS listeners", "DELETE FROM", "intake", "AS overdue"]
+    {
         assert!(log.contains(statement), "{statement}: {log}");
     }
     check_steps(&log, &tables);

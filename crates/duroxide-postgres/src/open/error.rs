@@ -77,6 +77,18 @@ pub enum OpenError {
          set default_transaction_read_only=off for this role"
     )]
     ReadOnly,
+    /// [`PostgresOptions::session_config`](crate::PostgresOptions::session_config) leads to another database than
+    /// [`PostgresOptions::config`](crate::PostgresOptions::config): notifications and locks of nodes would reach nobody.
+    #[error(
+        "the session connection reaches another database ({session}) than the other connections ({store}): correct \
+         PostgresOptions::session_config, or PostgresOptions::config, so that both lead to the same database of the same server"
+    )]
+    OtherDatabase {
+        /// The database of the session connection.
+        session: String,
+        /// The database of the other connections.
+        store: String,
+    },
     /// The role lacks a privilege.
     #[error(
         "the role may not use schema {schema}: {message} (let its owner open the store once, and grant the role usage \
@@ -88,8 +100,10 @@ pub enum OpenError {
         /// The server's message.
         message: String,
     },
-    /// The schema holds tables of another program under the names of ours.
-    #[error("schema {schema} holds tables that are not duroxide's ({message}): choose another schema")]
+    /// The schema holds tables, views, sequences or types of another program, and no store.
+    #[error(
+        "schema {schema} is not duroxide's ({message}): name another schema, or an empty one (PostgresOptions::schema)"
+    )]
     ForeignSchema {
         /// The name of the schema.
         schema: String,

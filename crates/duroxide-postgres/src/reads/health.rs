@@ -28,6 +28,10 @@ pub struct PostgresHealth {
     pub oldest_ready_activity: Option<Duration>,
     /// By how much the earliest timer, lease or delay is overdue; `None` if none is.
     pub overdue: Option<Duration>,
+    /// How many rows wait in the intake for a process that takes them over. At most 100,000 are counted.
+    pub intake_rows: u64,
+    /// How long ago the oldest of these rows was inserted, its caller's transaction included; `None` if no row waits.
+    pub oldest_intake: Option<Duration>,
     /// The age of the oldest transaction on the server that keeps dead rows from being removed, as far as the role may see
     /// it. More than some seconds, and the tables grow.
     pub oldest_transaction: Option<Duration>,
@@ -69,8 +73,11 @@ const TABLES: &str = "SELECT relname::text AS name, n_live_tup AS live, n_dead_t
     FROM pg_catalog.pg_stat_user_tables WHERE schemaname = $1
     ORDER BY pg_catalog.pg_total_relation_size(relid) DESC, relname";
 
-/// Each age is found through an index, so the query is cheap for any number of rows. The events of the first activities
-/// have the times at which they were scheduled.
+/// Rows of the intake that are counted. Counting reads them.
+const INTAKE_COUNTED_MAX: u32 = 100_000;
+
+/// Each age is found through an index, and the count has a limit, so the query is cheap for any number of rows. The events of the first
+/// activities have the times at which they were scheduled.
 fn ages(schema: &SchemaName) -> String {
     format!(
         "WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
@@ -91,6 +98,9 @@ fn ages(schema: &SchemaName) -> String {
                     WHERE look_at <= clock.now AND wait_until <= clock.now ORDER BY look_at LIMIT 1),
                 (SELECT wait_until FROM {schema}.activity WHERE wait_until IS NOT NULL ORDER BY wait_until LIMIT 1)
             ) AS overdue,
+            (SELECT count(*) FROM (SELECT number FROM {schema}.intake ORDER BY number LIMIT {INTAKE_COUNTED_MAX}) AS waiting)
+                AS intake_rows,
+            clock.now - (SELECT inserted_at FROM {schema}.intake ORDER BY number LIMIT 1) AS oldest_intake,
             (SELECT (extract(epoch FROM max(clock_timestamp() - xact_start)) * 1000000)::bigint
                 FROM pg_catalog.pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()) AS oldest
         FROM clock"
@@ -123,6 +133,8 @@ async fn ask(options: &PostgresOptions) -> Result<PostgresHealth, DatabaseError>
             .column::<Option<i64>>("overdue")?
             .and_then(|micros| u64::try_from(micros).ok())
             .map(Duration::from_micros),
+        intake_rows: row.number("intake_rows")?,
+        oldest_intake: age(&row, "oldest_intake")?,
         oldest_transaction: age(&row, "oldest")?,
     })
 }

@@ -1,7 +1,6 @@
 //! The thread of the session connection: connects, listens, holds locks and checks for dead nodes, until the provider is dropped.
 
 use std::{
-    collections::BTreeSet,
     sync::{Arc, mpsc::SyncSender},
     time::Duration,
 };
@@ -9,7 +8,7 @@ use std::{
 use duroxide_provider::store::{FailureClass, StoreFailure};
 use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until},
 };
 use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
@@ -17,9 +16,11 @@ use super::{
     Claimers, Command, News, SessionState,
     check_schedule::{ALONE, RotationRank, WITHOUT_NODES},
     held_locks::HeldLocks,
+    same_database::refuse_other_database,
+    statement_timeout::within,
     statements::Statements,
     unavailable,
-    unlocked::UnlockedNodes,
+    unlocked::{UnlockedAtCheck, UnlockedNodes},
 };
 use crate::{
     PostgresOptions,
@@ -32,8 +33,6 @@ use crate::{
 /// The first pause between two attempts to connect, and the longest.
 const RECONNECT_MIN: Duration = Duration::from_millis(50);
 const RECONNECT_MAX: Duration = Duration::from_secs(5);
-/// A statement that takes longer counts as a lost connection.
-const STATEMENT_WITHIN: Duration = Duration::from_secs(10);
 /// The notification of a process that has just begun to listen.
 const HELLO: &str = "hello ";
 
@@ -85,7 +84,9 @@ pub(super) async fn serve(
     let mut opened = Some(opened);
     let (mut pause, mut spares_until) = (RECONNECT_MIN, Instant::now());
     loop {
-        let begun = Served::begin(&options, &state, &statements, &mut held, spares_until).await;
+        // Whoever opens the store has compared the databases.
+        let compares = opened.is_none() && options.session_config.is_some();
+        let begun = Served::begin(&options, &state, &statements, &mut held, spares_until, compares).await;
         if let Some(opened) = opened.take() {
             let _ = opened.send(begun.as_ref().map(|_| ()).map_err(Clone::clone));
             if begun.is_err() {
@@ -114,13 +115,13 @@ pub(super) async fn serve(
             return;
         }
         pause = (pause * 2).min(RECONNECT_MAX);
-        spares_until = Instant::now() + spare_after_loss(&options);
+        spares_until = Instant::now() + returns_within(&options);
     }
 }
 
-/// 24.7: for how long a process that lost its session connection ends no nodes after it has another one. A restart of the server ends
-/// the connections and locks of all processes at the same time, and each of them needs so long at most to come back.
-fn spare_after_loss(options: &PostgresOptions) -> Duration {
+/// 24.7: how long a process needs at most to come back after a restart of the server, which ends the connections and locks of all
+/// processes at the same time.
+fn returns_within(options: &PostgresOptions) -> Duration {
     connect_timeout(options.session_config()) + RECONNECT_MAX
 }
 
@@ -152,9 +153,13 @@ impl<'a> Served<'a> {
         statements: &'a Statements,
         held: &'a mut HeldLocks,
         spares_until: Instant,
+        compares: bool,
     ) -> Result<Self, DatabaseError> {
         let (tell, notified) = unbounded_channel();
         let client = connect(options, options.session_config(), Some(tell)).await?;
+        if compares {
+            refuse_other_database(&client, options).await?;
+        }
         within(client.batch_execute(&statements.set_up)).await?;
         let check = within(client.prepare(&statements.check)).await?;
         let mut served = Self {
@@ -167,7 +172,7 @@ impl<'a> Served<'a> {
             check,
             takes_turns: false,
             check_at: Instant::now(),
-            unlocked: UnlockedNodes::new(spares_until),
+            unlocked: UnlockedNodes::new(spares_until, returns_within(options)),
         };
         served.hold_again().await?;
         let hello = format!("{HELLO}{}", served.state.id());
@@ -185,7 +190,7 @@ impl<'a> Served<'a> {
                         self.note(&payload);
                         Ok(())
                     }
-                    None => return End::Lost(unreachable_server("the server has closed it")),
+                    None => return End::Lost(DatabaseError::unavailable("the server has closed it")),
                 },
                 command = commands.recv() => match command {
                     None => return End::Closed,
@@ -301,11 +306,11 @@ impl<'a> Served<'a> {
         self.check_at = Instant::now() + self.pause(&row)?;
         self.state.set_peers(row.column::<i64>("listeners")? > 1);
         self.state.set_claimers(Claimers { count: row.number("takers")?, rank: row.number("rank")? });
-        self.end_dead(row.column::<Vec<String>>("unlocked")?.into_iter().collect()).await
+        self.end_dead(UnlockedAtCheck::of(&row)?).await
     }
 
     /// 24.6: ends the dead ones of these nodes. Takes their locks first, so that no two processes end the same node.
-    async fn end_dead(&mut self, unlocked: BTreeSet<String>) -> Result<(), DatabaseError> {
+    async fn end_dead(&mut self, unlocked: UnlockedAtCheck) -> Result<(), DatabaseError> {
         if !self.held.has_own() {
             return Ok(());
         }
@@ -351,17 +356,6 @@ impl<'a> Served<'a> {
     async fn first(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Row, DatabaseError> {
         within(self.client.query_one(sql, parameters)).await
     }
-}
-
-async fn within<T>(statement: impl Future<Output = Result<T, Error>>) -> Result<T, DatabaseError> {
-    match timeout(STATEMENT_WITHIN, statement).await {
-        Ok(answer) => answer.map_err(|error| DatabaseError::of(&error)),
-        Err(_) => Err(unreachable_server("the server does not answer")),
-    }
-}
-
-fn unreachable_server(message: &str) -> DatabaseError {
-    DatabaseError::unavailable(message)
 }
 
 /// Why a node's lock was not taken.

@@ -17,12 +17,12 @@ pub(super) struct Statements {
 }
 
 /// The number of an advisory lock for a text.
-fn key(text: &str) -> String {
+pub(super) fn key(text: &str) -> String {
     format!("hashtextextended({text}, 0)")
 }
 
 /// Holders of the advisory lock of a number, which is listed as two halves, as rows `held`.
-fn holders(key: &str) -> String {
+pub(super) fn holders(key: &str) -> String {
     format!(
         "FROM pg_catalog.pg_locks AS held WHERE held.locktype = 'advisory' AND held.granted AND held.objsubid = 1
             AND held.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
@@ -62,7 +62,11 @@ impl Statements {
             check: format!(
                 "SELECT (SELECT count(*) {listeners}) AS listeners, (SELECT count(*) {takers}) AS takers,
                 (SELECT count(*) {takers} AND held.pid < pg_backend_pid()) AS rank, {now} AS now,
-                ARRAY(SELECT name FROM {schema}.node_lock WHERE name <> ALL ($1::text[]) AND NOT {held}) AS unlocked",
+                (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS server_started_at,
+                unlocked.names AS unlocked, unlocked.tried_at AS unlocked_tried_at
+                FROM (SELECT coalesce(array_agg(name), '{{}}') AS names, coalesce(array_agg(tried_at), '{{}}') AS tried_at
+                    FROM (SELECT name, tried_at FROM {schema}.node_lock
+                        WHERE name <> ALL ($1::text[]) AND NOT {held} ORDER BY name) AS found) AS unlocked",
                 listeners = holders(&listener),
                 takers = holders(&turns),
             ),
