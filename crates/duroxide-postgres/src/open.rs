@@ -16,11 +16,12 @@ use crate::{
 /// The oldest major version of PostgreSQL that has all that statements use. The tests run on the version that is installed.
 const OLDEST_SERVER: i32 = 14;
 /// Migration n brings a schema from version n - 1 to n. Each is a file that is never changed again.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/0001_tables.sql"),
     include_str!("../migrations/0002_intake.sql"),
     include_str!("../migrations/0003_revisions.sql"),
     include_str!("../migrations/0004_hot_updates.sql"),
+    include_str!("../migrations/0005_lock_looks.sql"),
 ];
 /// The schema this build works with, and the newest it can open.
 const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -366,5 +366,5 @@ async fn a_schema_of_the_first_version_is_upgraded_once() {
     }
     assert!(admin.tables(&schema).await.contains(&"intake".to_owned()));
     let version = admin.client().query_one(&format!("SELECT schema_version FROM {schema}.meta"), &[]).await;
-    assert_eq!(version.unwrap().get::<_, i64>(0), 4);
+    assert_eq!(version.unwrap().get::<_, i64>(0), 5);
 }
