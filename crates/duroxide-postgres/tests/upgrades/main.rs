@@ -9,6 +9,7 @@
     reason = "this is a test"
 )]
 
+mod at_once;
 mod file;
 #[path = "../fixture/mod.rs"]
 mod fixture;
