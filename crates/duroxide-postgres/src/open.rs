@@ -22,7 +22,7 @@ const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/0002_intake.sql"),
     include_str!("../migrations/0003_revisions.sql"),
     include_str!("../migrations/0004_hot_updates.sql"),
-    include_str!("../migrations/0005_intake_age.sql"),
+    include_str!("../migrations/0005_intake_age_and_lock_looks.sql"),
 ];
 /// The schema this build works with, and the newest it can open.
 const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -1,10 +1,14 @@
-//! A batch takes two round trips, at most three, however many operations it holds.
+//! A batch takes two round trips, at most three, however many operations it holds. Only dead letters, deleting and pruning take more.
 //!
 //! Every tour is made once in each size to prepare its statements, which costs a round trip each first time on a connection,
 //! and is counted after that.
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
 mod fixture;
+#[path = "round_trips/management.rs"]
+mod management;
+#[path = "round_trips/turns.rs"]
+mod turns;
 
 use duroxide_provider::{
     SessionFetchConfig,
