@@ -17,7 +17,8 @@
 //!   visible start and the first visible `ContinueAsNew`. The selected messages are delivered in the order in which they
 //!   became visible: [`sort_for_delivery`](crate::store::sort_for_delivery). An abandon changes neither order.
 //! * **Shares.** Where several processes claim, the claims of a transaction take a third of the instances that it begins, those
-//!   with the lowest numbers, and at least one. Later transactions of any process take the rest.
+//!   with the lowest numbers, and at least one. Of a stream, transactions in a row that begin at least four instances each, one takes
+//!   all of them and the next one none. Later transactions of any process take the rest.
 //! * **Undecodable rows** are counted, hidden and left out; they count towards the bounds of a claim. If nothing is
 //!   left, or an unknown instance is left without its start, the instance is not locked and no other row of it is
 //!   counted, and the claim goes on with the visible rows behind them. A hidden row that cannot be decoded holds no
@@ -72,6 +73,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use duroxide_core::Timestamp;
 
+use self::claims::NewInstances;
 pub use self::{
     claims::identity_in_event,
     management::WorkRows,
@@ -120,10 +122,7 @@ pub struct Rules<T> {
     early_messages: BTreeSet<u64>,
     /// The instances of the rounds that this transaction commits.
     rounds_of: BTreeSet<u64>,
-    /// Instances that the transaction has begun.
-    begun: BTreeSet<u64>,
-    /// Whether other processes claim from this store, too.
-    shares_new_instances: bool,
+    new_instances: NewInstances,
 }
 
 /// Settings of the rules.
@@ -155,8 +154,7 @@ impl<T> Rules<T> {
             is_first_attempt: false,
             early_messages: BTreeSet::new(),
             rounds_of: BTreeSet::new(),
-            begun: BTreeSet::new(),
-            shares_new_instances: false,
+            new_instances: NewInstances::default(),
         }
     }
 
@@ -184,14 +182,12 @@ impl<T> Rules<T> {
     /// Sets whether other processes claim from this store, too. If so, each transaction leaves a part of the instances that it
     /// begins to them.
     pub fn share_new_instances(&mut self, shares: bool) {
-        self.shares_new_instances = shares;
+        self.new_instances.share(shares);
     }
 
     /// The instances that the transaction has begun and leaves to other processes (24.11), lowest number first.
     pub fn left_to_others(&self) -> impl Iterator<Item = u64> + '_ {
-        // Less than half: this process also serves the callers that start them.
-        let own = if self.shares_new_instances { self.begun.len().div_ceil(3) } else { self.begun.len() };
-        self.begun.iter().skip(own).copied()
+        self.new_instances.left()
     }
 
     /// The store was opened anew: leases are checked again by the next transaction.
@@ -205,6 +201,7 @@ impl<T: Tables> Rules<T> {
     /// and not earlier: a rollback undoes what the check has shortened.
     pub fn committed(&mut self) {
         self.leases_checked = true;
+        self.new_instances.committed();
     }
 
     /// The earliest time at which a promotion will have something to do, by a read outside a transaction.
@@ -225,7 +222,7 @@ impl<T: Tables> TransactionSteps for Rules<T> {
         self.promoted_before = self.promoted_at;
         self.early_messages.clear();
         self.rounds_of.clear();
-        self.begun.clear();
+        self.new_instances.clear();
         if !self.leases_checked {
             self.shorten_leases()?;
         }

@@ -1,9 +1,12 @@
 //! Claiming instances: those that have been ready longest, with their visible messages.
 
+mod new_instances;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use duroxide_core::{Event, EventKind, INITIAL_EXECUTION_ID, WorkItem};
 
+pub(super) use self::new_instances::NewInstances;
 use super::{
     BatchBound, Extent, InstanceChange, InstanceLock, InstanceRow, Lease, Loaded, QueuedMessage, Rows, Rules,
     Tables, VisibleMessages, readiness::start_target,

@@ -48,8 +48,8 @@ impl<T: Tables> Rules<T> {
         let mut row = InstanceRow::mailbox(number, &message.instance, self.now);
         row.ready_for_start(route, ready);
         let is_new = self.tables.insert_instance(&row)? && self.insert_message(number, message)?;
-        if is_new && self.shares_new_instances {
-            self.begun.insert(number);
+        if is_new {
+            self.new_instances.add(number);
         }
         Ok(is_new)
     }
