@@ -77,7 +77,7 @@ pub enum OpenError {
          set default_transaction_read_only=off for this role"
     )]
     ReadOnly,
-    /// [`PostgresOptions::session_config`](crate::PostgresOptions::session_config) leads to another database than
+    /// [`PostgresOptions::session_config`](field@crate::PostgresOptions::session_config) leads to another database than
     /// [`PostgresOptions::config`](crate::PostgresOptions::config): notifications and locks of nodes would reach nobody.
     #[error(
         "the session connection reaches another database ({session}) than the other connections ({store}): correct \
