@@ -40,7 +40,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// The state that the thread of the session connection shares with the store thread.
 pub(crate) struct SessionState {
-    /// Dictionary this process in the notifications that it sends.
+    /// Names this process in the notifications that it sends.
     id: String,
     clock: Arc<NodeClock>,
     /// What other processes have committed since the last [`Self::take_news`].

@@ -476,7 +476,7 @@ async fn a_store_whose_schema_is_gone_is_not_made_again() {
     }
 }
 
-/// Dictionary are not quoted in statements, so each word that the server would misread is refused before it is used.
+/// Names are not quoted in statements, so each word that the server would misread is refused before it is used.
 #[tokio::test]
 async fn a_schema_named_by_a_reserved_word() {
     let Some(server) = postgres_server::server() else { return };

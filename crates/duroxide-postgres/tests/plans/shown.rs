@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-/// Dictionary the file.
+/// Names the file.
 const FILE: &str = "DUROXIDE_TEST_PLANS";
 /// Statements are longer; their first lines identify them.
 const STATEMENT_MAX: usize = 300;

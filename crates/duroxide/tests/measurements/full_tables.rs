@@ -15,7 +15,7 @@ const PART: Duration = Duration::from_secs(6);
 /// The share of the speed on empty tables that must be left.
 const SHARE_MIN: f64 = 0.9;
 
-/// S3: full tables cost nothing but the deeper indexes.
+/// Full tables cost nothing but the deeper indexes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a measurement"]
 async fn a_million_instances_and_a_million_timers_leave_nearly_all_of_the_speed() {
