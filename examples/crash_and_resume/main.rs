@@ -26,7 +26,7 @@ use duroxide::prelude::*;
 use crate::{journal::Journal, timeline::Timeline, worker::Worker};
 
 /// How long to wait for anything before the run counts as failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 pub(crate) const INSTANCE: &str = "order-1001";
 
 #[tokio::main]
@@ -69,7 +69,7 @@ async fn supervise() -> Result<(), Box<dyn Error>> {
     journal.note("approved", "by the manager")?;
     client.raise_event(INSTANCE, "Approval", "approved").await?;
 
-    let output: String = client.wait_for_orchestration_typed(INSTANCE, PATIENCE).await??;
+    let output: String = client.wait_for_orchestration_typed(INSTANCE, WAIT_MAX).await??;
     second.stop()?;
 
     let timeline = Timeline::collect(&journal, &client).await?;
@@ -89,8 +89,8 @@ async fn supervise() -> Result<(), Box<dyn Error>> {
 async fn wait_for(journal: &Journal, worker: &str, activity: &str) -> Result<(), Box<dyn Error>> {
     let begin = Instant::now();
     while !journal.entries()?.iter().any(|entry| entry.is(worker, activity)) {
-        if begin.elapsed() > PATIENCE {
-            return Err(format!("{worker} did not begin {activity} within {PATIENCE:?}").into());
+        if begin.elapsed() > WAIT_MAX {
+            return Err(format!("{worker} did not begin {activity} within {WAIT_MAX:?}").into());
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use duroxide::{prelude::*, runtime::registry::ActivityRegistryBuilder};
 use serde::{Deserialize, Serialize};
 
-use crate::{PATIENCE, journal::Journal};
+use crate::{WAIT_MAX, journal::Journal};
 
 /// The pause before an order goes out, in which the customer may change their mind.
 pub(crate) const COOLING_OFF: Duration = Duration::from_secs(2);
@@ -94,7 +94,7 @@ async fn run(journal: Journal, name: &'static str, input: String, work: Work) ->
 /// The first fraud check takes for ever, so that the worker is surely killed in the middle of it.
 fn duration(name: &str, number: usize) -> Duration {
     match (name, number) {
-        ("FraudCheck", 1) => PATIENCE,
+        ("FraudCheck", 1) => WAIT_MAX,
         _ => Duration::from_millis(20),
     }
 }

@@ -22,7 +22,7 @@ use crate::{
 pub(crate) const LONG_LEASE: Duration = Duration::from_secs(120);
 
 /// Time limit for something that must happen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// The pause between two fetches from a provider whose fetch does not wait.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -101,7 +101,7 @@ impl Fixture {
 
     /// Fetches with this lease until an instance is returned.
     pub(crate) async fn claim_for(&self, lease: Duration) -> Claim {
-        let give_up = Instant::now() + PATIENCE + self.lease;
+        let give_up = Instant::now() + WAIT_MAX + self.lease;
         loop {
             if let Some(claim) = self.fetch_claim(lease, Duration::from_millis(500), None).await {
                 return claim;
@@ -262,7 +262,7 @@ impl Fixture {
         session: Option<&SessionFetchConfig>,
         tags: &TagFilter,
     ) -> Work {
-        let give_up = Instant::now() + PATIENCE + self.lease;
+        let give_up = Instant::now() + WAIT_MAX + self.lease;
         loop {
             if let Some(work) = self.fetch_work(lease, Duration::from_millis(500), session, tags).await {
                 return work;

@@ -12,7 +12,7 @@ use duroxide_runtime::{
     Runtime, RuntimeOptions, UnregisteredBackoffConfig,
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A node without a cache, which replays every turn from the stored history.
 pub(crate) struct Node {
@@ -83,7 +83,7 @@ impl Node {
 
     /// Waits until the stored history of the current execution satisfies a condition.
     pub(crate) async fn until_history(&self, instance: &str, what: &str, holds: impl Fn(&[Event]) -> bool) {
-        let give_up = Instant::now() + PATIENCE;
+        let give_up = Instant::now() + WAIT_MAX;
         loop {
             let history = self.provider.read(instance).await.expect("read must work");
             if holds(&history) {
@@ -96,7 +96,7 @@ impl Node {
 
     /// Waits for the end of an instance.
     pub(crate) async fn end_of(&self, instance: &str) -> OrchestrationStatus {
-        let ended = self.client.wait_for_orchestration(instance, PATIENCE).await;
+        let ended = self.client.wait_for_orchestration(instance, WAIT_MAX).await;
         ended.unwrap_or_else(|error| panic!("{instance} must end: {error}"))
     }
 

@@ -84,11 +84,11 @@ pub enum AppErrorKind {
 /// The subject of a poison error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PoisonMessageType {
-    /// A batch of orchestrator messages.
+    /// The messages of a claim.
     Orchestration {
-        /// The instance that should have received the batch.
+        /// The instance that should have received the messages.
         instance: String,
-        /// The execution that should have received the batch.
+        /// The execution that should have received the messages.
         execution_id: u64,
     },
     /// One activity.

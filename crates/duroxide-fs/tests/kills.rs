@@ -22,7 +22,7 @@ use duroxide_runtime::{
 const FOLDER: &str = "DUROXIDE_FS_TEST_FOLDER";
 const INSTANCES: usize = 6;
 const KILLS: usize = 30;
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// Two activities in parallel, a timer, a child, and then all of it again as the next execution.
 async fn workflow(ctx: OrchestrationContext, rounds_left: String) -> Result<String, String> {
@@ -69,7 +69,7 @@ async fn work(folder: &Path) {
         OrchestrationRegistry::builder().register("Workflow", workflow).register("Child", child).build();
     let node = Runtime::start_with_store(store, activities, orchestrations).await;
     for n in 0..INSTANCES {
-        let ended = client.wait_for_orchestration(&format!("w{n}"), PATIENCE).await;
+        let ended = client.wait_for_orchestration(&format!("w{n}"), WAIT_MAX).await;
         ended.expect("it ends in time");
     }
     node.shutdown(None).await;

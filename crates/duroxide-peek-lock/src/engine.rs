@@ -166,8 +166,8 @@ impl<S: PeekLockStore> TransactionSteps for PeekLockEngine<S> {
         Ok(notes)
     }
 
-    fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
-        self.memory.rules().clamp_leases()?;
+    fn shorten_leases(&mut self) -> Result<(), StoreFailure> {
+        self.memory.rules().shorten_leases()?;
         self.plan(false);
         Ok(())
     }

@@ -83,10 +83,10 @@ async fn a_server_that_is_too_old() {
     let url = format!("host=127.0.0.1 port={} user=postgres sslmode=prefer connect_timeout=2", fake.port);
     let error = refusal(PostgresOptions::new(&url).unwrap(), "upgrade the server").await;
     assert_eq!(error, OpenError::TooOld { found: 13, oldest: 14 });
-    let heard = fake.heard();
+    let received = fake.received();
     let changes_nothing = |text: &String| text.starts_with("SELECT ") || text.starts_with("SET ");
-    assert!(heard.len() >= 2 && heard.iter().all(changes_nothing), "{heard:?}");
-    assert!(heard.iter().any(|text| text.contains("server_version_num")), "{heard:?}");
+    assert!(received.len() >= 2 && received.iter().all(changes_nothing), "{received:?}");
+    assert!(received.iter().any(|text| text.contains("server_version_num")), "{received:?}");
 }
 
 #[tokio::test]

@@ -14,10 +14,7 @@
 
 mod admin;
 mod error;
-mod fetch;
-mod filter;
 pub mod invariant;
-mod item;
 #[cfg(any(test, feature = "layers"))]
 pub mod layers {
     //! Store engines and providers around others, whose methods a test overrides, behind the feature `layers`.
@@ -35,10 +32,7 @@ pub mod management;
 pub mod memory;
 mod node;
 mod provider;
-mod round;
 pub mod rules;
-mod run_round;
-mod start_outcome;
 mod status;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
@@ -48,16 +42,6 @@ mod watch;
 
 pub use admin::ProviderAdmin;
 pub use error::ProviderError;
-pub use fetch::{
-    Demand, LoadedExecution, Losses, OrchestrationClaim, OrchestrationFetch, RenewedWorkItem, StorePosition,
-    TellOfDemand, Wanted, WorkClaim, WorkFetch,
-};
-pub use filter::{
-    DispatcherCapabilityFilter, HandlerCapability, SemverRange, TagFilter, VersionRange, VersionTriple,
-};
-pub use item::{
-    ActivityStop, ExecutionMetadata, OrchestrationItem, ScheduledActivityIdentifier, SessionFetchConfig,
-};
 pub use management::{
     DeadLetter, DeadLetterQueue, DeleteInstanceResult, ExecutionInfo, InstanceCount, InstanceFilter,
     InstanceInfo, InstancePage, InstanceQuery, InstanceSummary, InstanceTree, LaneSummary, MissingCapability,
@@ -68,10 +52,13 @@ pub use node::{
     ClaimToken, JoinedNode, NodeAnnouncement, NodeCapability, NodeId, NodeMembership, NotAClaimToken,
     short_node_name,
 };
-pub use provider::{Provider, ProviderLayer, operation_of};
-pub use round::{NextExecution, Round, ScheduledTimerIdentifier};
-pub use run_round::{DequeuedItem, OpenRound, run_round};
-pub use start_outcome::StartOutcome;
+pub use provider::{
+    ActivityStop, Demand, DequeuedItem, DispatcherCapabilityFilter, ExecutionMetadata, HandlerCapability,
+    LoadedExecution, Losses, NextExecution, OpenRound, OrchestrationClaim, OrchestrationFetch,
+    OrchestrationItem, Provider, ProviderLayer, RenewedWorkItem, Round, ScheduledActivityIdentifier,
+    ScheduledTimerIdentifier, SemverRange, SessionFetchConfig, StartOutcome, StorePosition, TagFilter,
+    TellOfDemand, VersionRange, VersionTriple, Wanted, WorkClaim, WorkFetch, operation_of, run_round,
+};
 pub use status::StatusSnapshot;
 pub use store::InstanceNeeds;
 pub use watch::InstanceWatch;

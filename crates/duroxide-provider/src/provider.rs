@@ -1,23 +1,38 @@
 //! [`Provider`]: the interface of a store for the runtime and the client.
 
 mod delegate;
+mod fetch;
+mod filter;
+mod item;
 mod layer;
 pub(crate) mod methods;
+mod round;
+mod run_round;
+mod start_outcome;
 
+pub use fetch::{
+    Demand, LoadedExecution, Losses, OrchestrationClaim, OrchestrationFetch, RenewedWorkItem, StorePosition,
+    TellOfDemand, Wanted, WorkClaim, WorkFetch,
+};
+pub use filter::{
+    DispatcherCapabilityFilter, HandlerCapability, SemverRange, TagFilter, VersionRange, VersionTriple,
+};
+pub use item::{
+    ActivityStop, ExecutionMetadata, OrchestrationItem, ScheduledActivityIdentifier, SessionFetchConfig,
+};
 pub use layer::ProviderLayer;
 pub use methods::{operation_of, signatures};
+pub(crate) use round::ack_round;
+pub use round::{NextExecution, Round, ScheduledTimerIdentifier};
+pub use run_round::{DequeuedItem, OpenRound, run_round};
+pub use start_outcome::StartOutcome;
 
 use std::{any::Any, collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use duroxide_core::{Clock, Event, EventKind, OrchestrationDescriptor, SystemStats, WorkItem};
 
-use crate::{
-    DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, NodeAnnouncement,
-    NodeMembership, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, ProviderAdmin, ProviderError,
-    RenewedWorkItem, Round, ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome, StatusSnapshot,
-    TagFilter, WorkClaim, WorkFetch, round::ack_round,
-};
+use crate::{InstanceWatch, NodeAnnouncement, NodeMembership, ProviderAdmin, ProviderError, StatusSnapshot};
 
 /// Durable storage and queues for instances.
 ///

@@ -10,7 +10,7 @@
 //!   is visible. It gets the next number when it becomes ready and keeps it until it is claimed; claims take the
 //!   lowest. An instance that is still ready after a commit, an abandon or the end of a lease gets a new number, so it
 //!   goes to the back. Rows that become due in one `promote` get their numbers in the order of (time due, row).
-//! * **Batch.** Visible messages are selected in the order (due time, number), in which everything that is visible at
+//! * **Messages of a claim.** Visible messages are selected in the order (due time, number), in which everything that is visible at
 //!   once is due at 0. A queue message waits behind an older hidden one of its instance. A bounded claim reads
 //!   [`CLAIM_MESSAGES_MAX`](crate::store::bounds::CLAIM_MESSAGES_MAX) rows or
 //!   [`CLAIM_BYTES_MAX`](crate::store::bounds::CLAIM_BYTES_MAX) bytes (at least one row), and beyond that adds the first
@@ -18,13 +18,14 @@
 //!   became visible: [`sort_for_delivery`](crate::store::sort_for_delivery). An abandon changes neither order.
 //! * **Shares.** Where several processes claim, the claims of a transaction take a third of the instances that it begins, those
 //!   with the lowest numbers, and at least one. Of a stream, transactions in a row that begin at least four instances each, one takes
-//!   all of them and the next one none. Later transactions of any process take the rest.
+//!   all of them and the next one none. Later transactions of any process take the rest. Who is told of it, and when others may take
+//!   it, is for the tables: notifications are theirs.
 //! * **Undecodable rows** are counted, hidden and left out; they count towards the bounds of a claim. If nothing is
 //!   left, or an unknown instance is left without its start, the instance is not locked and no other row of it is
 //!   counted, and the claim goes on with the visible rows behind them. A hidden row that cannot be decoded holds no
 //!   queue message back.
-//! * **Suspect.** A counted abandon makes an instance suspect, and so does a lease that ended, until a commit under it
-//!   is served after all; a commit that leaves no attempted message makes it healthy again.
+//! * **Possible poison.** A counted abandon marks an instance as possible poison, and so does a lease that ended, until a commit
+//!   under it is served after all; a commit that leaves no attempted message makes it healthy again.
 //! * **Leases.** A lease is live while `now < until`. Commit, ack and renewal check it at the time they were submitted;
 //!   an abandon needs only the token. A lock whose lease ended keeps its token until the next claim. If the clock was
 //!   set back, no lease lasts longer than its length from now; if it was set forward, leases move along with it.
@@ -39,7 +40,7 @@
 //!   execution continued as new and a `ContinueAsNew` is queued, those of that start.
 //! * **Nodes** are numbered from 1 and never reuse a number; one that joins again under its name keeps it. A claim notes
 //!   the node of its fetch, or none. A node that ends leaves its live leases ended as of now, in the order of their rows:
-//!   suspect, and ready if they have visible messages. If one of its claims is to blame, that one keeps its lease and the
+//!   possible poison, and ready if they have visible messages. If one of its claims is to blame, that one keeps its lease and the
 //!   others are abandoned, their attempt taken back.
 //! * **Losses.** A claim that finds the lock of an earlier one counts it as lost; an abandon leaves the counts as they are,
 //!   and the commit that makes an instance healthy sets them to zero.
@@ -78,7 +79,7 @@ pub use self::{
     claims::identity_in_event,
     management::WorkRows,
     row::{
-        BatchBound, CONTINUED_AS_NEW, DeadLetterRow, ExecutionAge, ExecutionRow, Extent, InstanceLock,
+        CONTINUED_AS_NEW, ClaimBound, DeadLetterRow, ExecutionAge, ExecutionRow, Extent, InstanceLock,
         InstanceRow, Lane, LaneId, Lease, Loaded, NOT_HIDDEN, Origin, QueuedActivity, QueuedMessage, RUNNING,
         Readiness, Removal, Route, RouteId, SessionRow, VISIBLE_AT_ONCE, VisibleMessages,
         is_end_of_execution, is_end_of_instance, is_start, still_hidden,
@@ -224,7 +225,7 @@ impl<T: Tables> TransactionSteps for Rules<T> {
         self.rounds_of.clear();
         self.new_instances.clear();
         if !self.leases_checked {
-            self.shorten_leases()?;
+            self.shorten_long_leases()?;
         }
         Ok(())
     }
@@ -248,8 +249,8 @@ impl<T: Tables> TransactionSteps for Rules<T> {
         self.promote_instances()
     }
 
-    fn clamp_leases(&mut self) -> Rows<()> {
-        self.shorten_leases()
+    fn shorten_leases(&mut self) -> Rows<()> {
+        self.shorten_long_leases()
     }
 
     fn move_leases(&mut self, by: Duration) -> Rows<()> {
@@ -261,11 +262,11 @@ impl<T: Tables> TransactionSteps for Rules<T> {
     }
 
     fn claim_instances(&mut self, fetch: &InstanceFetch, nonce: u128) -> Rows<Claimed<OrchestrationClaim>> {
-        self.lock_ready_instances(fetch, nonce)
+        self.claim_ready_instances(fetch, nonce)
     }
 
     fn claim_activities(&mut self, fetch: &ActivityFetch, nonce: u128) -> Rows<Claimed<WorkClaim>> {
-        self.lock_ready_activities(fetch, nonce)
+        self.claim_ready_activities(fetch, nonce)
     }
 
     /// Everything is checked before the first write.

@@ -33,7 +33,7 @@ pub(crate) struct CachedExecution {
     pub version: String,
     /// Committed turns.
     pub turns: u64,
-    /// The version stamp of the first event, if it is not a valid version (semantics 17.4).
+    /// The version stamp of the first event, if it is not a valid version (17.4).
     pub unreadable_pin: Option<String>,
     /// Whether this node could also replay the execution. If not, it is not cached.
     pub replayable: bool,

@@ -1,4 +1,4 @@
-//! [`Shutdown`]: stops a node (semantics 21.1).
+//! [`Shutdown`]: stops a node (21.1).
 
 mod deadline;
 mod left_running;

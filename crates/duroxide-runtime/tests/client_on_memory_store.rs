@@ -22,7 +22,7 @@ use duroxide_store::MemoryProvider;
 use recorder::Recorder;
 
 /// The timeout of every wait in these tests.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 const LEASE: Duration = Duration::from_secs(60);
 
 fn memory_store() -> Arc<dyn Provider> {
@@ -31,7 +31,7 @@ fn memory_store() -> Arc<dyn Provider> {
 
 /// Commits one turn of the next instance: its start if it has none yet, then these events.
 async fn commit_turn(store: &dyn Provider, kinds: Vec<EventKind>, status: Option<&str>) {
-    let (item, token, _) = store.fetch_orchestration_item(LEASE, PATIENCE, None).await.unwrap().unwrap();
+    let (item, token, _) = store.fetch_orchestration_item(LEASE, WAIT_MAX, None).await.unwrap().unwrap();
     let started = item.history.is_empty().then(|| started_by(&item.messages));
     let first_id = item.history.len() as u64 + 1;
     let history_delta = (first_id..)
@@ -131,7 +131,7 @@ async fn a_waiting_client_is_notified_of_the_end() {
     let store = memory_store();
     let client = Client::new(Arc::clone(&store));
     client.start_orchestration("order", "Order", "apples").await.unwrap();
-    let ended = client.wait_for_orchestration_typed::<u32>("order", PATIENCE);
+    let ended = client.wait_for_orchestration_typed::<u32>("order", WAIT_MAX);
     let turn = commit_turn(&*store, vec![completed("42")], Some("Completed"));
     let (ended, ()) = tokio::join!(ended, turn);
     assert_eq!(ended.unwrap(), Ok(42));
@@ -143,8 +143,8 @@ async fn custom_status_and_values_of_a_running_instance_are_seen() {
     let store = memory_store();
     let client = Client::new(Arc::clone(&store));
     client.start_orchestration("order", "Order", "apples").await.unwrap();
-    let status = client.wait_for_status_change("order", 0, Duration::from_millis(5), PATIENCE);
-    let value = client.wait_for_kv_value_typed::<Vec<u32>>("order", "picked", PATIENCE);
+    let status = client.wait_for_status_change("order", 0, Duration::from_millis(5), WAIT_MAX);
+    let value = client.wait_for_kv_value_typed::<Vec<u32>>("order", "picked", WAIT_MAX);
     let set =
         EventKind::KeyValueSet { key: "picked".to_owned(), value: "[1,2]".to_owned(), last_updated_at_ms: 1 };
     let told = EventKind::CustomStatusUpdated { status: Some("picking".to_owned()) };

@@ -18,7 +18,7 @@ use duroxide_store::MemoryProvider;
 use semver::Version;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A node on a store of its own, and a client of it.
 struct World {
@@ -45,12 +45,12 @@ impl World {
     }
 
     async fn output<Out: DeserializeOwned>(&self, instance: &str) -> Out {
-        self.client.wait_for_orchestration_typed(instance, PATIENCE).await.unwrap().unwrap()
+        self.client.wait_for_orchestration_typed(instance, WAIT_MAX).await.unwrap().unwrap()
     }
 
     /// Waits until an instance reports by its custom status that it waits for an event.
     async fn listening(&self, instance: &str) {
-        self.client.wait_for_status_change(instance, 0, Duration::from_millis(5), PATIENCE).await.unwrap();
+        self.client.wait_for_status_change(instance, 0, Duration::from_millis(5), WAIT_MAX).await.unwrap();
     }
 
     async fn version_of(&self, instance: &str) -> String {

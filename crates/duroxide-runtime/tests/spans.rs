@@ -19,7 +19,7 @@ use duroxide_runtime::{
 use duroxide_store::MemoryProvider;
 use tracing::{Instrument, info, info_span};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 async fn greeting(ctx: OrchestrationContext, name: String) -> Result<String, String> {
     ctx.trace_info("asking");
@@ -88,7 +88,7 @@ impl Scene {
     }
 
     async fn end(self, instance: &str) -> Vec<Collected> {
-        let ended = self.client.wait_for_orchestration(instance, PATIENCE).await.unwrap();
+        let ended = self.client.wait_for_orchestration(instance, WAIT_MAX).await.unwrap();
         assert!(!matches!(ended, OrchestrationStatus::Running { .. }));
         self.runtime.shutdown(None).await;
         self.spans.of_targets(&["duroxide::orchestration", "duroxide::activity"])

@@ -106,13 +106,10 @@ impl SqliteEngine {
     }
 
     /// Keeps every statement from now on, also after a reopen.
-    ///
-    /// # Errors
-    /// None at present.
-    pub fn trace_statements(&mut self) -> Result<Arc<StatementTrace>, SqliteError> {
+    pub fn trace_statements(&mut self) -> Arc<StatementTrace> {
         let trace = Arc::clone(self.trace.get_or_insert_default());
         self.rules.tables_mut().db.trace_to(Some(Arc::clone(&trace)));
-        Ok(trace)
+        trace
     }
 
     /// The value of a PRAGMA on this connection.

@@ -81,7 +81,7 @@ pub(crate) struct Machine {
     try_again_at: Timestamp,
     reads: VecDeque<Read>,
     /// Reads and transactions take turns.
-    reads_had_their_turn: bool,
+    reads_ran_last: bool,
     pub(crate) instances: WaitingFetches<InstanceFetch>,
     pub(crate) activities: WaitingFetches<ActivityFetch>,
     pub(crate) gathering: Gathering,
@@ -112,7 +112,7 @@ impl Machine {
             tried_again: Vec::new(),
             try_again_at: Timestamp::ZERO,
             reads: VecDeque::new(),
-            reads_had_their_turn: false,
+            reads_ran_last: false,
             instances: WaitingFetches::default(),
             activities: WaitingFetches::default(),
             gathering: Gathering::default(),
@@ -236,7 +236,7 @@ impl Machine {
             return Step::Expire;
         }
         match (self.reads.is_empty(), self.wants_transaction(now)) {
-            (false, true) if self.reads_had_their_turn => Step::Transact,
+            (false, true) if self.reads_ran_last => Step::Transact,
             (false, _) => Step::Read,
             (true, true) => {
                 let lacks_fetch = self.instances.awaits_next_fetch || self.activities.awaits_next_fetch;
@@ -295,7 +295,7 @@ impl Machine {
 
     /// Takes the operations of the next transaction.
     pub(crate) fn take_batch(&mut self) -> Vec<Job> {
-        self.reads_had_their_turn = false;
+        self.reads_ran_last = false;
         self.instances.awaits_next_fetch = false;
         self.activities.awaits_next_fetch = false;
         self.tried_again.drain(..).for_each(|job| self.backlog.push(job));
@@ -304,7 +304,7 @@ impl Machine {
 
     /// Takes the reads to run now.
     pub(crate) fn take_reads(&mut self) -> Vec<Read> {
-        self.reads_had_their_turn = true;
+        self.reads_ran_last = true;
         let count = self.reads.len().min(READS_MAX);
         self.reads.drain(..count).collect()
     }
@@ -321,7 +321,7 @@ impl Machine {
         self.wake = NextWake::Known(Some(now.saturating_add(UPKEEP_PAUSE)));
     }
 
-    /// A transaction was committed. `promoted_at` is its time, if it promoted due rows; With `changed_leases` it
+    /// A transaction was committed. `promoted_at` is its time, if it promoted due rows. `changed_leases`: it
     /// adjusted leases to the clock.
     pub(crate) fn committed(
         &mut self,

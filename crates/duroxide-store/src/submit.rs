@@ -137,7 +137,7 @@ impl Submitter {
     }
 
     /// Submits an operation without a waiting caller.
-    pub(crate) fn post(&self, op: Op) {
+    pub(crate) fn apply_unattended(&self, op: Op) {
         self.send(Request::Job(Job::unattended(op, self.clock.now())));
     }
 
@@ -213,7 +213,7 @@ impl<F: QueueFetch> Delivery<F> {
 impl<F: QueueFetch> Drop for Delivery<F> {
     fn drop(&mut self) {
         if let Some(store) = &self.store {
-            self.claims.iter().map(F::release).for_each(|op| store.post(op));
+            self.claims.iter().map(F::release).for_each(|op| store.apply_unattended(op));
         }
     }
 }

@@ -17,7 +17,7 @@ use std::{
 use duroxide::prelude::*;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 async fn sell(ctx: OrchestrationContext, what: String) -> Result<String, String> {
     ctx.schedule_activity("PrintBill", what).await
@@ -70,7 +70,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     client.start_orchestration("order-1", "Ship", "a lamp").await?;
     client.start_orchestration("order-2", "Shpi", "a chair").await?;
     client.start_orchestration("order-3", "Sell", "a vase").await?;
-    println!("order-3: {}", client.wait_for_orchestration_typed::<String>("order-3", PATIENCE).await??);
+    println!("order-3: {}", client.wait_for_orchestration_typed::<String>("order-3", WAIT_MAX).await??);
     println!("the till has passed work over: {}", passed_over.0.load(Ordering::SeqCst) > 0);
     let admin = store.as_management_capability().ok_or("the store has no management")?;
     for work in admin.list_stranded_work(10).await? {
@@ -79,9 +79,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // The warehouse takes the work that it has handlers for, and the rest of its order comes back to the till's printer.
     let warehouse = start_warehouse(open(folder.path()).await?).await;
-    println!("order-1: {}", client.wait_for_orchestration_typed::<String>("order-1", PATIENCE).await??);
+    println!("order-1: {}", client.wait_for_orchestration_typed::<String>("order-1", WAIT_MAX).await??);
     if let OrchestrationStatus::Failed { details, .. } =
-        client.wait_for_orchestration("order-2", PATIENCE).await?
+        client.wait_for_orchestration("order-2", WAIT_MAX).await?
     {
         println!("order-2: {}", details.display_message());
     }

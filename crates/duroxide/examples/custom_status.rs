@@ -24,12 +24,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let store = Arc::new(SqliteProvider::new_in_memory().await?);
     let runtime = Runtime::start_with_store(store.clone(), ActivityRegistry::default(), orchestrations).await;
     let client = Client::new(store);
-    let (poll, patience) = (Duration::from_millis(100), Duration::from_secs(30));
+    let (poll, timeout) = (Duration::from_millis(100), Duration::from_secs(30));
 
     client.start_orchestration_typed("nightly", "Backup", 1).await?;
     let mut seen = 0;
     loop {
-        match client.wait_for_status_change("nightly", seen, poll, patience).await? {
+        match client.wait_for_status_change("nightly", seen, poll, timeout).await? {
             OrchestrationStatus::Running { custom_status, custom_status_version } => {
                 println!("version {custom_status_version}: {}", custom_status.unwrap_or_default());
                 seen = custom_status_version;

@@ -12,14 +12,14 @@ use tokio::sync::mpsc;
 #[derive(Serialize, Deserialize)]
 struct Expense {
     what: String,
-    patience: Duration,
+    timeout: Duration,
 }
 
 async fn expense(ctx: OrchestrationContext, expense: Expense) -> Result<String, String> {
     let decision = ctx.schedule_wait("Decision");
     ctx.schedule_activity("AskManager", ctx.instance_id()).await?;
 
-    let deadline = ctx.schedule_timer(expense.patience);
+    let deadline = ctx.schedule_timer(expense.timeout);
     match ctx.select2(decision, deadline).await {
         Either2::First(decision) => Ok(format!("{}: {decision}", expense.what)),
         Either2::Second(()) => Ok(format!("{}: nobody answered in time", expense.what)),
@@ -41,14 +41,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
     let client = Client::new(store);
 
-    let lunch = Expense { what: "lunch".into(), patience: Duration::from_secs(3600) };
+    let lunch = Expense { what: "lunch".into(), timeout: Duration::from_secs(3600) };
     client.start_orchestration_typed("lunch", "Expense", lunch).await?;
     let instance = asked.recv().await.ok_or("the manager was never asked")?;
     client.raise_event(instance, "Decision", "approved").await?;
     let output: String = client.wait_for_orchestration_typed("lunch", Duration::from_secs(30)).await??;
     println!("{output}");
 
-    let yacht = Expense { what: "yacht".into(), patience: Duration::from_millis(50) };
+    let yacht = Expense { what: "yacht".into(), timeout: Duration::from_millis(50) };
     client.start_orchestration_typed("yacht", "Expense", yacht).await?;
     let output: String = client.wait_for_orchestration_typed("yacht", Duration::from_secs(30)).await??;
     println!("{output}");

@@ -54,20 +54,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let store = Arc::new(SqliteProvider::new_in_memory().await?);
     let runtime = Runtime::start_with_store(store.clone(), ActivityRegistry::default(), orchestrations).await;
     let client = Client::new(store);
-    let patience = Duration::from_secs(30);
+    let timeout = Duration::from_secs(30);
 
     client.start_orchestration("cart", "Cart", "").await?;
-    let address: Address = client.wait_for_kv_value_typed("cart", "address", patience).await?;
+    let address: Address = client.wait_for_kv_value_typed("cart", "address", timeout).await?;
     println!("the running cart goes to {} {}", address.number, address.street);
     println!("its coupon is {:?}", client.get_kv_value("cart", "coupon").await?);
 
     client.raise_event("cart", "Checkout", "").await?;
-    let output: String = client.wait_for_orchestration_typed("cart", patience).await??;
+    let output: String = client.wait_for_orchestration_typed("cart", timeout).await??;
     println!("cart: {output}");
     println!("after its end: {:?}", client.get_kv_all_values("cart").await?);
 
     client.start_orchestration("parcel", "Parcel", "cart").await?;
-    let output: String = client.wait_for_orchestration_typed("parcel", patience).await??;
+    let output: String = client.wait_for_orchestration_typed("parcel", timeout).await??;
     println!("parcel: {output}");
 
     runtime.shutdown(None).await;

@@ -38,15 +38,15 @@ async fn start(machine: &'static str, filter: TagFilter, store: Arc<dyn Provider
 async fn main() -> Result<(), Box<dyn Error>> {
     let store = Arc::new(SqliteProvider::new_in_memory().await?);
     let client = Client::new(store.clone());
-    let (poll, patience) = (Duration::from_millis(100), Duration::from_secs(30));
+    let (poll, timeout) = (Duration::from_millis(100), Duration::from_secs(30));
 
     let office = start("the office machine", TagFilter::default_only(), store.clone()).await;
     client.start_orchestration_typed("film", "Film", "").await?;
-    let status = client.wait_for_status_change("film", 0, poll, patience).await?;
+    let status = client.wait_for_status_change("film", 0, poll, timeout).await?;
     println!("{status:?}");
 
     let render_farm = start("the render farm", TagFilter::tags(["gpu"]), store).await;
-    let log: Vec<String> = client.wait_for_orchestration_typed("film", patience).await??;
+    let log: Vec<String> = client.wait_for_orchestration_typed("film", timeout).await??;
     for line in log {
         println!("{line}");
     }

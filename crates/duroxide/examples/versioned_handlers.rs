@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let activities = ActivityRegistry::default();
     let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations.clone()).await;
     let client = Client::new(store);
-    let patience = Duration::from_secs(30);
+    let timeout = Duration::from_secs(30);
 
     // Begins under the current policy, and keeps version 1.
     client.start_orchestration("old", "Price", "").await?;
@@ -56,7 +56,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     client.start_orchestration_versioned("migrate", "Migrate", "1.0.0", "data").await?;
 
     for instance in ["old", "new", "asked", "migrate"] {
-        let output: String = client.wait_for_orchestration_typed(instance, patience).await??;
+        let output: String = client.wait_for_orchestration_typed(instance, timeout).await??;
         println!("{instance}: {output}");
     }
     runtime.shutdown(None).await;

@@ -142,7 +142,7 @@ async fn run_through_crashes(
         let runtime = node(&provider, activities.clone(), orchestrations.clone(), options.clone()).await;
         let ended = tokio::select! {
             biased;
-            result = client.wait_for_orchestration_typed::<String>("reader", fixture::PATIENCE * 10) => Some(result),
+            result = client.wait_for_orchestration_typed::<String>("reader", fixture::WAIT_MAX * 10) => Some(result),
             () = now.notified() => None,
         };
         runtime.shutdown(Some(0)).await;
@@ -281,7 +281,7 @@ async fn reads_of_a_chain(options: RuntimeOptions) -> u64 {
     let store: Arc<dyn Provider> = FullyIntercepted::new(store, Reads(Arc::clone(&reads)));
     let orchestrations = OrchestrationRegistry::builder().register_typed("Heir", heir).build();
     let runtime = node(&store, ActivityRegistry::default(), orchestrations, options).await;
-    let result = client.wait_for_orchestration_typed::<String>("heirs", fixture::PATIENCE).await;
+    let result = client.wait_for_orchestration_typed::<String>("heirs", fixture::WAIT_MAX).await;
     assert_eq!(result.unwrap().unwrap(), "nothing was lost");
     let counted = fixture::final_snapshot(runtime).await;
     assert_eq!((counted.orch_starts, counted.orch_continue_as_new), (21, 20), "each execution begins once");

@@ -130,7 +130,7 @@ fn traced_store(file: &File) -> (StoreBuilder, mpsc::Receiver<Arc<StatementTrace
     let url = file.url();
     let builder = StoreBuilder::opening(move || {
         let mut engine = SqliteEngine::open(&url, SqliteOptions::default())?;
-        tell.send(engine.trace_statements()?).unwrap();
+        tell.send(engine.trace_statements()).unwrap();
         Ok(engine)
     });
     (builder, trace)
@@ -279,12 +279,12 @@ fn a_waiting_store_is_notified_of_work_from_another_process() {
     let mut enqueue = pin!(other.enqueue_for_orchestrator(start, None));
     assert!(poll(&mut enqueue).is_pending());
     other_store.run();
-    let heard = std::iter::repeat_with(|| {
+    let received = std::iter::repeat_with(|| {
         std::thread::sleep(Duration::from_millis(1));
         store.run();
         poll(&mut wait)
     });
-    let claims = heard.take(30_000).find_map(|answer| match answer {
+    let claims = received.take(30_000).find_map(|answer| match answer {
         Poll::Ready(claims) => Some(claims.unwrap()),
         Poll::Pending => None,
     });

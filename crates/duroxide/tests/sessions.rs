@@ -23,7 +23,7 @@ use duroxide::{
 };
 use duroxide_store::MemoryProvider;
 use fixture::{
-    File, PATIENCE, ended,
+    File, WAIT_MAX, ended,
     intercept::{Intercept, Intercepted},
     node, output, quick_options, until,
 };
@@ -201,7 +201,7 @@ async fn capacity_bounds_sessions_and_holds_up_nothing_else() {
         for n in 0..5 {
             client.start_orchestration(format!("guest-{n}"), "Guest", format!("room-{n}")).await.unwrap();
         }
-        tokio::time::timeout(PATIENCE, house.holds(2)).await.expect("two sessions are let in");
+        tokio::time::timeout(WAIT_MAX, house.holds(2)).await.expect("two sessions are let in");
         for n in 0..10 {
             client.start_orchestration(format!("passer-{n}"), "Passer-by", "").await.unwrap();
         }

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// How long to wait for what the page does by itself.
-const PATIENCE: Duration = Duration::from_secs(15);
+const WAIT_MAX: Duration = Duration::from_secs(15);
 
 /// Keys that have no character.
 pub mod key {
@@ -70,7 +70,7 @@ impl Page {
     /// # Panics
     /// If it does not within 15 seconds.
     pub fn wait_for_text(&self, css: &str, expected: &str) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + WAIT_MAX;
         loop {
             let found = self.text_of(css);
             if found.contains(expected) {
@@ -130,7 +130,7 @@ impl Page {
     /// # Panics
     /// If it does not within 15 seconds.
     pub fn wait_for(&self, condition: &str) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + WAIT_MAX;
         while self.script(&format!("return Boolean({condition})")) != Value::Bool(true) {
             assert!(
                 Instant::now() < until,

@@ -11,7 +11,7 @@ use std::{
 use super::{plan::Side, results::Report};
 
 /// How long a workload may take before it is killed; its own limit is shorter.
-const PATIENCE: Duration = Duration::from_secs(600);
+const WAIT_MAX: Duration = Duration::from_secs(600);
 
 /// How often a running workload is looked at.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -85,10 +85,10 @@ fn wait(child: &mut Child) -> Result<String, String> {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Ok(status.to_string()),
-            Ok(None) if begin.elapsed() < PATIENCE => thread::sleep(GLANCE),
+            Ok(None) if begin.elapsed() < WAIT_MAX => thread::sleep(GLANCE),
             Ok(None) => {
                 child.kill().and_then(|()| child.wait()).map_err(|error| error.to_string())?;
-                return Err(format!("killed after {} s", PATIENCE.as_secs()));
+                return Err(format!("killed after {} s", WAIT_MAX.as_secs()));
             }
             Err(error) => return Err(error.to_string()),
         }

@@ -105,7 +105,7 @@ mod tests {
         for (text, expected) in [
             ("16.11, B1", vec!["16.11", "B1"]),
             ("S3.T14, S0.A1 and S4.7: why", vec!["S3.T14", "S0.A1", "S4.7"]),
-            ("As the rule says (semantics 16.3 and 16.4).", vec!["16.3", "16.4"]),
+            ("As the rule says (16.3 and 16.4).", vec!["16.3", "16.4"]),
             ("2.2 (a) and (d), 20.2a, 2.4.1.", vec!["2.2", "20.2a", "2.4.1"]),
             ("I01 to I05, A11, A17.3, Q1", vec!["I01", "I05", "A11", "A17.3", "Q1"]),
         ] {

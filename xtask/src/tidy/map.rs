@@ -1,14 +1,14 @@
-//! ARCHITECTURE.md names every product source file, and nothing that is not there.
+//! ARCHITECTURE.md names every source file of our packages, and nothing that is not there.
 //!
-//! The code map has a section for each crate, headed by its folder: ``### `crates/duroxide-core` ``. In it, text in backticks
-//! that ends in `.rs` names files below the crate's `src`, and text that ends in `/` a folder there. `folder/{a,b}.rs` stands
-//! for several. The crate's `lib.rs` and its tests need no name.
+//! The code map has a section for each package, headed by its folder: ``### `crates/duroxide-core` ``. In it, text in backticks
+//! that ends in `.rs` names files below the package's `src`, and text that ends in `/` a folder there. `folder/{a,b}.rs` stands
+//! for several. The package's `lib.rs` and its tests need no name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     finding::{Finding, Rule},
-    source::SourceFile,
+    source::{SourceFile, is_mapped},
 };
 
 const MAP: &str = "ARCHITECTURE.md";
@@ -16,17 +16,17 @@ const MAP: &str = "ARCHITECTURE.md";
 pub(crate) fn check(files: &[SourceFile], architecture: &str) -> Vec<Finding> {
     let named = named_paths(architecture);
     let mut findings = Vec::new();
-    for (name, path) in files.iter().filter_map(SourceFile::product_place) {
-        let is_named = named.get(name).is_some_and(|paths| paths.contains(path));
+    for (package, path) in files.iter().filter_map(SourceFile::mapped_place) {
+        let is_named = named.get(package).is_some_and(|paths| paths.contains(path));
         if !is_named && path != "lib.rs" {
             let detail = format!("is not named in {MAP}");
-            findings.push(Finding::new(Rule::Map, format!("crates/{name}/src/{path}"), detail));
+            findings.push(Finding::new(Rule::Map, format!("{package}/src/{path}"), detail));
         }
     }
     let there = there(files);
-    for (name, paths) in &named {
+    for (package, paths) in &named {
         for path in paths {
-            let full = format!("crates/{name}/src/{path}");
+            let full = format!("{package}/src/{path}");
             if !there.contains(full.as_str()) {
                 findings.push(Finding::new(Rule::Map, full, format!("is named in {MAP} and does not exist")));
             }
@@ -46,13 +46,14 @@ fn there(files: &[SourceFile]) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The paths that each crate's section names.
+/// The paths that each package's section names.
 fn named_paths(architecture: &str) -> BTreeMap<&str, BTreeSet<String>> {
     let mut named: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     let mut section = None;
     for line in architecture.lines() {
         if line.starts_with('#') {
-            section = line.strip_prefix("### `crates/").and_then(|rest| rest.split('`').next());
+            let package = line.strip_prefix("### `").and_then(|rest| rest.split('`').next());
+            section = package.filter(|package| is_mapped(package));
         } else if let Some(name) = section {
             // Every second part is between two backticks.
             let quoted = line.split('`').skip(1).step_by(2);
@@ -88,6 +89,10 @@ mod tests {
 | `one.rs`, `two/{three, four}.rs` | things that use `Code` |
 | `two/` | a folder |
 
+### `xtask`
+
+`main.rs`
+
 ### `docs`
 
 `not_ours.rs`
@@ -96,7 +101,8 @@ mod tests {
     fn findings(paths: &[&str]) -> Vec<String> {
         let file =
             |path: &&str| SourceFile { path: format!("crates/duroxide-a/src/{path}"), text: String::new() };
-        let files: Vec<SourceFile> = paths.iter().map(file).collect();
+        let mut files: Vec<SourceFile> = paths.iter().map(file).collect();
+        files.push(SourceFile { path: "xtask/src/main.rs".to_owned(), text: String::new() });
         check(&files, ARCHITECTURE).iter().map(Finding::to_string).collect()
     }
 

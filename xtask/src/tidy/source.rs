@@ -13,13 +13,24 @@ pub(crate) struct SourceFile {
     pub(crate) text: String,
 }
 
+/// Whether ARCHITECTURE.md names the files of this package. Each of the small ones of `bench` and `testing/beside` is a program or two.
+pub(crate) fn is_mapped(package: &str) -> bool {
+    let beside = package.starts_with("testing/beside");
+    package == "xtask" || package.starts_with("crates/") || (package.starts_with("testing/") && !beside)
+}
+
 impl SourceFile {
     /// Crate folder and path below its `src`, for a file of a crate that is no test.
     pub(crate) fn product_place(&self) -> Option<(&str, &str)> {
-        let (name, rest) = self.path.strip_prefix("crates/")?.split_once('/')?;
-        let inner = rest.strip_prefix("src/")?;
+        let (package, inner) = self.mapped_place()?;
+        Some((package.strip_prefix("crates/")?, inner))
+    }
+
+    /// Package folder and path below its `src`, for a file that is no test of a package whose files ARCHITECTURE.md names.
+    pub(crate) fn mapped_place(&self) -> Option<(&str, &str)> {
+        let (package, inner) = self.path.split_once("/src/")?;
         let is_test = |part: &str| matches!(part, "tests" | "tests.rs" | "fixture" | "fixture.rs");
-        (!inner.split('/').any(is_test)).then_some((name, inner))
+        (is_mapped(package) && !inner.split('/').any(is_test)).then_some((package, inner))
     }
 
     /// The folder of the file.

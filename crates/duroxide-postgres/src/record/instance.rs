@@ -79,7 +79,7 @@ record!(InstanceRow, "instance", computed LOOK_AT, |row| {
     Mutable extent_at: Int = row.lock.as_ref().and_then(|lock| visible(&lock.extent)).map(|(at, _)| at);
     Mutable extent_up_to: Int = row.lock.as_ref().and_then(|lock| visible(&lock.extent)).map(|(_, up_to)| up_to);
     Mutable extent_mark: Int = row.lock.as_ref().and_then(|lock| mark(&lock.extent));
-    Mutable suspect: Bool = row.suspect;
+    Mutable suspect: Bool = row.may_be_poison;
     Mutable lost: Int = row.losses.lost;
     Mutable blamed: Int = row.losses.blamed;
     Mutable route: Int = row.route.map(|route| route.0);
@@ -100,7 +100,7 @@ record!(InstanceRow, "instance", computed LOOK_AT, |row| {
         created_at: row.time("created_at")?,
         updated_at: row.time("updated_at")?,
         lock: read_lock(row)?,
-        suspect: row.column("suspect")?,
+        may_be_poison: row.column("suspect")?,
         losses: Losses { lost: row.count("lost")?, blamed: row.count("blamed")? },
         route: row.column::<Option<i64>>("route")?.map(|id| RouteId(unsigned(id))),
         readiness: read_readiness(row)?,

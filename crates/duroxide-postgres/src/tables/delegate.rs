@@ -4,7 +4,7 @@ use duroxide_core::{KvEntry, Timestamp};
 use duroxide_provider::{
     ClaimToken, InstanceFilter, NodeId,
     rules::{
-        ActivityItem, ActivityTable, BatchBound, DeadLetterRow, DeadLetterTable, DueInstance, ExecutionAge,
+        ActivityItem, ActivityTable, ClaimBound, DeadLetterRow, DeadLetterTable, DueInstance, ExecutionAge,
         ExecutionRow, Extent, HistoryTable, InstanceChange, InstanceRow, InstanceTable, Lane, LaneId, Loaded,
         MailboxTable, NewMessage, NodeTable, QueuedActivity, QueuedMessage, ReadyIndex, Removal,
         RemovalBudget, RemovalTable, RemovedRows, Route, RouteId, Rows, SessionRow, SessionTable, StateTable,
@@ -105,7 +105,7 @@ delegate! {
     MailboxTable {
     }
     fn insert_message(instance: u64, message: &NewMessage<'_>) -> bool;
-    fn visible_messages(instance: u64, now: Timestamp, bound: BatchBound) -> VisibleMessages;
+    fn visible_messages(instance: u64, now: Timestamp, bound: ClaimBound) -> VisibleMessages;
     fn first_visible_start(instance: u64, kind: MessageKind, now: Timestamp) -> Option<QueuedMessage>;
     fn first_start(instance: u64) -> Option<String>;
     fn holds_of_clients(instance: u64, at_least: u64) -> bool;

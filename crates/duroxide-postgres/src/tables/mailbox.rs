@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    rules::{BatchBound, Extent, NewMessage, QueuedMessage, Readiness, VisibleMessages},
+    rules::{ClaimBound, Extent, NewMessage, QueuedMessage, Readiness, VisibleMessages},
     store::{MessageKind, calling_parent},
 };
 
@@ -59,7 +59,7 @@ impl PostgresTables {
         &mut self,
         instance: u64,
         now: Timestamp,
-        bound: BatchBound,
+        bound: ClaimBound,
     ) -> Result<VisibleMessages, DatabaseError> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).visible(now, bound),
@@ -119,7 +119,7 @@ impl PostgresTables {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).has_visible(now),
             Mailbox::Whole => {
-                let one = BatchBound { messages: 1, bytes: usize::MAX };
+                let one = ClaimBound { messages: 1, bytes: usize::MAX };
                 Ok(!self.whole(instance).visible(now, one).numbers.is_empty())
             }
         }

@@ -47,15 +47,20 @@ fn activity_carriers(
 }
 
 fn concerns_activity(payload: &str, execution: u64, schedule: u64) -> bool {
-    match serde_json::from_str(payload) {
-        Ok(
-            WorkItem::ActivityExecute { execution_id, id, .. }
-            | WorkItem::ActivityCompleted { execution_id, id, .. }
-            | WorkItem::ActivityFailed { execution_id, id, .. },
-        ) => execution_id == execution && id == schedule,
-        // An undecodable dead letter does not name its instance, so it may be the missing item.
-        Err(_) => true,
-        Ok(_) => false,
+    // An undecodable dead letter does not name its instance, so it may be the missing item.
+    let Ok(item) = serde_json::from_str(payload) else { return true };
+    match item {
+        WorkItem::ActivityExecute { execution_id, id, .. }
+        | WorkItem::ActivityCompleted { execution_id, id, .. }
+        | WorkItem::ActivityFailed { execution_id, id, .. } => execution_id == execution && id == schedule,
+        WorkItem::StartOrchestration { .. }
+        | WorkItem::ContinueAsNew { .. }
+        | WorkItem::SubOrchCompleted { .. }
+        | WorkItem::SubOrchFailed { .. }
+        | WorkItem::TimerFired { .. }
+        | WorkItem::ExternalRaised { .. }
+        | WorkItem::QueueMessage { .. }
+        | WorkItem::CancelInstance { .. } => false,
     }
 }
 
@@ -81,14 +86,19 @@ fn child_carriers(
 }
 
 fn concerns_child(payload: &str) -> bool {
-    match serde_json::from_str(payload) {
-        Ok(
-            WorkItem::StartOrchestration { .. }
-            | WorkItem::SubOrchCompleted { .. }
-            | WorkItem::SubOrchFailed { .. },
-        )
-        | Err(_) => true,
-        Ok(_) => false,
+    let Ok(item) = serde_json::from_str(payload) else { return true };
+    match item {
+        WorkItem::StartOrchestration { .. }
+        | WorkItem::SubOrchCompleted { .. }
+        | WorkItem::SubOrchFailed { .. } => true,
+        WorkItem::ActivityExecute { .. }
+        | WorkItem::ActivityCompleted { .. }
+        | WorkItem::ActivityFailed { .. }
+        | WorkItem::ContinueAsNew { .. }
+        | WorkItem::TimerFired { .. }
+        | WorkItem::ExternalRaised { .. }
+        | WorkItem::QueueMessage { .. }
+        | WorkItem::CancelInstance { .. } => false,
     }
 }
 

@@ -93,7 +93,7 @@ step_layer! {
     fn begin(now: Timestamp) -> Result<(), StoreFailure>;
     fn apply(op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError>;
     fn promote() -> Result<Vec<DeadLetterNote>, StoreFailure>;
-    fn clamp_leases() -> Result<(), StoreFailure>;
+    fn shorten_leases() -> Result<(), StoreFailure>;
     fn move_leases(by: Duration) -> Result<(), StoreFailure>;
     fn claim_instances(fetch: &InstanceFetch, nonce: u128)
         -> Result<Claimed<OrchestrationClaim>, StoreFailure>;

@@ -2,7 +2,7 @@
 
 use std::{future::Future, ops::Deref, sync::Arc};
 
-use crate::{operation_of, round::ack_round, signatures::*};
+use crate::{operation_of, provider::ack_round, signatures::*};
 
 type Answer<T> = Result<T, ProviderError>;
 

@@ -34,7 +34,7 @@ impl<T: Tables> Rules<T> {
     // ---- claims ---------------------------------------------------------------------------------------------
 
     /// Locks ready activities, lowest first.
-    pub(super) fn lock_ready_activities(
+    pub(super) fn claim_ready_activities(
         &mut self,
         fetch: &ActivityFetch,
         nonce: u128,
@@ -122,10 +122,19 @@ impl<T: Tables> Rules<T> {
     /// An activity, if it is ready.
     fn ready_activity(&mut self, only: &ScheduledActivityIdentifier) -> Rows<Vec<u64>> {
         let Some(instance) = self.tables.instance_named(&only.instance)? else { return Ok(Vec::new()) };
-        let found = self.tables.find_activity(instance.number, only.execution_id, only.activity_id)?;
-        let activity = found.map(|number| self.tables.activity(number)).transpose()?.flatten();
+        let activity = self.activity_of(instance.number, only.execution_id, only.activity_id)?;
         let ready = activity.filter(QueuedActivity::is_ready);
         Ok(ready.map(|activity| activity.number).into_iter().collect())
+    }
+
+    fn activity_of(
+        &mut self,
+        instance: u64,
+        execution_id: u64,
+        activity_id: u64,
+    ) -> Rows<Option<QueuedActivity>> {
+        let found = self.tables.find_activity(instance, execution_id, activity_id)?;
+        Ok(found.map(|number| self.tables.activity(number)).transpose()?.flatten())
     }
 
     /// An activity with its item. One that cannot be decoded is counted and hidden; after too many attempts it becomes a
@@ -165,11 +174,13 @@ impl<T: Tables> Rules<T> {
     ) -> Rows<WorkClaim> {
         let lock_token = lock_token(activity.number, nonce);
         let until = self.now.saturating_add(fetch.lock_timeout);
+        activity.losses = activity.losses.claimed_again(activity.lock.is_some());
+        activity.attempts = activity.attempts.saturating_add(1);
         let claim = WorkClaim {
             item,
             lock_token: lock_token.clone(),
-            attempt_count: activity.attempts.saturating_add(1),
-            losses: Some(activity.losses.claimed_again(activity.lock.is_some())),
+            attempt_count: activity.attempts,
+            losses: Some(activity.losses),
             claimed_before: activity.claimed,
             stop_requested: activity.stop_requested,
             incarnation: Some(activity.instance),
@@ -177,8 +188,6 @@ impl<T: Tables> Rules<T> {
         if let (Some(session), Some(by)) = (&activity.session_id, &fetch.session) {
             self.claim_session(session, by)?;
         }
-        activity.losses = activity.losses.claimed_again(activity.lock.is_some());
-        activity.attempts = activity.attempts.saturating_add(1);
         activity.claimed = true;
         activity.hold(Lease { token: lock_token, until, length: fetch.lock_timeout, node: fetch.node });
         self.tables.update_activity(&activity)?;
@@ -275,8 +284,7 @@ impl<T: Tables> Rules<T> {
     pub(super) fn cancel_activity(&mut self, cancelled: &ScheduledActivityIdentifier) -> Rows<()> {
         let Some(instance) = self.tables.instance_named(&cancelled.instance)? else { return Ok(()) };
         let ScheduledActivityIdentifier { execution_id, activity_id, .. } = cancelled;
-        let found = self.tables.find_activity(instance.number, *execution_id, *activity_id)?;
-        match found.map(|number| self.tables.activity(number)).transpose()?.flatten() {
+        match self.activity_of(instance.number, *execution_id, *activity_id)? {
             Some(activity) => self.remove_activity(&activity).map(|_| ()),
             None => Ok(()),
         }
@@ -304,9 +312,9 @@ impl<T: Tables> Rules<T> {
         execution_id: u64,
         stop: &'a PreparedStop,
     ) -> Rows<Option<&'a MessageRow>> {
-        let found = self.tables.find_activity(instance, execution_id, stop.activity_id)?;
-        let activity = found.map(|number| self.tables.activity(number)).transpose()?.flatten();
-        let Some(mut activity) = activity else { return Ok(None) };
+        let Some(mut activity) = self.activity_of(instance, execution_id, stop.activity_id)? else {
+            return Ok(None);
+        };
         if activity.is_locked(self.now) {
             activity.stop_requested = true;
             self.tables.update_activity(&activity)?;

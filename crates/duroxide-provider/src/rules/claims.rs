@@ -8,7 +8,7 @@ use duroxide_core::{Event, EventKind, INITIAL_EXECUTION_ID, WorkItem};
 
 pub(super) use self::new_instances::NewInstances;
 use super::{
-    BatchBound, Extent, InstanceChange, InstanceLock, InstanceRow, Lease, Loaded, QueuedMessage, Rows, Rules,
+    ClaimBound, Extent, InstanceChange, InstanceLock, InstanceRow, Lease, Loaded, QueuedMessage, Rows, Rules,
     Tables, VisibleMessages, readiness::start_target,
 };
 use crate::{
@@ -46,7 +46,7 @@ struct ClaimedMessages {
 
 impl<T: Tables> Rules<T> {
     /// Locks ready instances with their messages, those that have been ready longest first.
-    pub(super) fn lock_ready_instances(
+    pub(super) fn claim_ready_instances(
         &mut self,
         fetch: &InstanceFetch,
         nonce: u128,
@@ -129,8 +129,8 @@ impl<T: Tables> Rules<T> {
     ) -> Rows<Candidate> {
         let Some(mut loaded) = self.tables.load(number)? else { return Ok(Candidate::Gone) };
         // A lock that is left on a ready instance has ended: its turn may have crashed its process.
-        let suspect = loaded.row.suspect || loaded.row.lock.is_some();
-        if suspect && claimed.items.len() >= fetch.free_slots {
+        let may_be_poison = loaded.row.may_be_poison || loaded.row.lock.is_some();
+        if may_be_poison && claimed.items.len() >= fetch.free_slots {
             return Ok(Candidate::MustWait);
         }
         let taken = self.messages_of(&loaded.row, fetch.whole_mailbox, &mut claimed.dead_letters)?;
@@ -138,9 +138,9 @@ impl<T: Tables> Rules<T> {
             self.settle_at_the_back(loaded.row, InstanceChange::Readiness)?;
             return Ok(Candidate::Unfit);
         }
-        loaded.row.suspect = suspect;
+        loaded.row.may_be_poison = may_be_poison;
         self.lock_instance(&mut loaded.row, &taken, fetch, nonce)?;
-        if !suspect && self.may_run_early(number, &taken) {
+        if !may_be_poison && self.may_run_early(number, &taken) {
             claimed.early.push(claimed.items.len());
         }
         claimed.items.push(self.describe_claim(&loaded, taken)?);
@@ -187,9 +187,9 @@ impl<T: Tables> Rules<T> {
     /// that does not exist yet could not take the others. The attempt of a lock that was lost is added.
     fn visible_messages(&mut self, row: &InstanceRow, whole_mailbox: bool) -> Rows<VisibleMessages> {
         let bound = if whole_mailbox {
-            BatchBound { messages: usize::MAX, bytes: usize::MAX }
+            ClaimBound { messages: usize::MAX, bytes: usize::MAX }
         } else {
-            BatchBound { messages: CLAIM_MESSAGES_MAX, bytes: CLAIM_BYTES_MAX }
+            ClaimBound { messages: CLAIM_MESSAGES_MAX, bytes: CLAIM_BYTES_MAX }
         };
         let mut visible = self.tables.visible_messages(row.number, self.now, bound)?;
         if !visible.are_all {

@@ -42,7 +42,7 @@ impl<T: Tables> Rules<T> {
         Ok(Answer::Done)
     }
 
-    /// Gives a batch back. Only the token counts, not the lease: no other claim can hold these rows.
+    /// Gives the messages of a claim back. Only the token counts, not the lease: no other claim can hold these rows.
     pub(super) fn abandon_instance(
         &mut self,
         token: &str,
@@ -54,7 +54,7 @@ impl<T: Tables> Rules<T> {
         if let Some(lock) = row.lock.take() {
             self.tables.release(row.number, &lock.extent, hidden_until, u32::from(!ignore_attempt))?;
         }
-        row.suspect |= !ignore_attempt;
+        row.may_be_poison |= !ignore_attempt;
         self.settle_at_the_back(row, InstanceChange::Lock)?;
         Ok(Answer::Done)
     }

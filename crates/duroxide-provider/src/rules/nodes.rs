@@ -85,7 +85,7 @@ impl<T: Tables> Rules<T> {
             ClaimToken::Instance(token) => {
                 let Some(mut row) = self.instance_locked_by(token)? else { return Ok(Losses::default()) };
                 row.losses = change(row.losses);
-                row.suspect |= row.losses.lost > 0;
+                row.may_be_poison |= row.losses.lost > 0;
                 self.tables.update_instance(&row, InstanceChange::Lock)?;
                 Ok(row.losses)
             }

@@ -30,6 +30,11 @@
 //! | [`QueuedMessage::is_from_client`] | `COUNT_BEHIND` | `HOLDS_OF_CLIENTS`, `MAILBOX_HOLDS` |
 //! | [`is_start`] | `kind <= 1`, the condition of an index | the same |
 //! | [`is_end_of_instance`](super::is_end_of_instance) | `is_end_of_instance!` | `record/instance.rs`, `tables/instances.rs`, `reads/{history,listing}.rs` |
+//! | [`Lease::is_live`](super::Lease::is_live) | `lock_until > ?`, in `tables/{instances,activities,sessions}.rs` and `reads` | the same, in `tables/{nodes,sessions,instances,activities}.rs` and `reads` |
+//! | [`ClaimBound::admits`](super::ClaimBound::admits) | in memory | `mailbox/large.rs` |
+//! | [`QueuedActivity::is_ready`], [`QueuedActivity::is_locked`] for counts of a queue | `reads/summary.rs` | `reads/summary.rs` |
+//! | Which instances are pending: unknown ones with a queued start, [`pending_info`](crate::store::pending_info) | `reads.rs`, `reads/listing/pending.rs` | `reads/{history,listing,overview}.rs` |
+//! | Values with the changes of the running execution over them | `tables/state/key_values.rs` | `reads/history.rs` |
 //! | Which instances a bulk delete or prune takes: [`InstanceTable::bulk_selection`] | `selected!` | `BULK` |
 //! | Which sessions have ended without activities: [`SessionTable::delete_ended_sessions`] | `DELETE_ENDED` | the statement of that method |
 //!
@@ -93,7 +98,7 @@ impl InstanceRow {
 
     /// Drops the ready number: if the instance is still ready it goes to the back, so that other instances do not starve.
     /// Readiness has to be decided anew.
-    pub(super) fn leave_place(&mut self) {
+    pub(super) fn drop_ready_number(&mut self) {
         self.readiness = Readiness::waits_for_message();
     }
 
@@ -200,7 +205,7 @@ impl<T: Tables> Rules<T> {
     }
 
     /// Gives an instance that can be claimed its number among the ready ones now. The rest of [`Self::decide`] follows.
-    pub(super) fn take_place(&mut self, row: &mut InstanceRow) -> Rows<()> {
+    pub(super) fn assign_ready_number(&mut self, row: &mut InstanceRow) -> Rows<()> {
         if row.ready_number().is_none() && self.has_work(row)? {
             row.readiness = Readiness::Ready { number: self.tables.next_number()? };
         }
@@ -232,15 +237,15 @@ impl<T: Tables> Rules<T> {
 
     /// Decides readiness anew: an instance that is still ready goes to the back.
     pub(super) fn settle_at_the_back(&mut self, mut row: InstanceRow, change: InstanceChange) -> Rows<()> {
-        row.leave_place();
+        row.drop_ready_number();
         self.settle_with(row, change)
     }
 
     /// Decides readiness of a row that was stored elsewhere. A ready instance keeps its ready number as long as it has
     /// messages: the claim that takes it checks whether one is visible.
     pub(super) fn settle_stored(&mut self, row: InstanceRow) -> Rows<()> {
-        let has_place = row.is_ready() && row.route.is_some();
-        if has_place && self.tables.has_messages(row.number)? { Ok(()) } else { self.settle(row) }
+        let has_ready_number = row.is_ready() && row.route.is_some();
+        if has_ready_number && self.tables.has_messages(row.number)? { Ok(()) } else { self.settle(row) }
     }
 
     /// Writes an activity, and decides when it can be claimed.

@@ -111,16 +111,16 @@ impl<T: Tables> Rules<T> {
     ) -> Rows<Answer> {
         let ended = self.ended_by(&held, round);
         let row = &mut held.row;
-        row.leave_place();
+        row.drop_ready_number();
         if effect.rerouted {
             row.route = None;
         }
-        row.suspect = row.suspect && messages_left && self.tables.has_attempted(row.number)?;
-        if !row.suspect {
+        row.may_be_poison = row.may_be_poison && messages_left && self.tables.has_attempted(row.number)?;
+        if !row.may_be_poison {
             row.losses = Losses::default();
         }
         if messages_left {
-            self.take_place(row)?;
+            self.assign_ready_number(row)?;
         }
         let sent = self.hand_out(row, round)?;
         if row.known && row.route.is_none() && !row.waits_for_successor() {
@@ -176,7 +176,7 @@ impl<T: Tables> Rules<T> {
     fn send_to_itself(&mut self, row: &mut InstanceRow, message: &MessageRow) -> Rows<()> {
         self.insert_message(row.number, message)?;
         if due_at(message.visible, self.now) <= self.now {
-            self.take_place(row)?;
+            self.assign_ready_number(row)?;
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ pub use self::{
         Route, RouteId, is_end_of_execution, is_end_of_instance,
     },
     message::{
-        BatchBound, NOT_HIDDEN, QueuedMessage, VISIBLE_AT_ONCE, VisibleMessages, is_start, still_hidden,
+        ClaimBound, NOT_HIDDEN, QueuedMessage, VISIBLE_AT_ONCE, VisibleMessages, is_start, still_hidden,
     },
     removal::{ExecutionAge, Removal},
 };

@@ -6,6 +6,8 @@ use std::time::Duration;
 pub const CLAIM_MESSAGES_MAX: usize = 1_000;
 /// Bytes of messages one batch claim takes from a mailbox at most; one message is always taken.
 pub const CLAIM_BYTES_MAX: usize = 16 << 20;
+/// So many filters are remembered at most for which no item is ready. Fetches of one runtime all have the same.
+pub const EXHAUSTED_FILTERS_MAX: usize = 8;
 /// How long a fetch hides a row that it could not decode.
 pub const UNDECODABLE_HIDDEN_FOR: Duration = Duration::from_secs(1);
 /// How often an undecodable row is fetched before it becomes a dead letter, unless

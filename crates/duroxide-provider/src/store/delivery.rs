@@ -1,4 +1,4 @@
-//! The order in which the messages of a batch are delivered (2.1).
+//! The order in which the messages of a claim are delivered (2.1).
 
 use duroxide_core::Timestamp;
 
@@ -15,7 +15,7 @@ pub struct Arrival {
     pub due_at: Timestamp,
 }
 
-/// Sorts the messages of a batch by the time at which each became visible, then by number.
+/// Sorts the messages of a claim by the time at which each became visible, then by number.
 ///
 /// A message becomes visible when it is enqueued or due, whichever is later. A message counts as enqueued no earlier
 /// than those with lower numbers, so that a clock that was set back does not change the order of messages that were

@@ -30,7 +30,7 @@ pub struct InstanceFetch {
     pub handlers: Option<HandlerCapability>,
     /// How many instances at most.
     pub max: usize,
-    /// How many of them can start at once. A suspect instance (a lease on it ended, or it was abandoned with the
+    /// How many of them can start at once. An instance that may be poison (a lease on it ended, or it was abandoned with the
     /// attempt counted) is claimed only among the first `free_slots`; beyond, the claim stops in front of it.
     pub free_slots: usize,
     /// Asked again for both numbers when the fetch is served after a wait.

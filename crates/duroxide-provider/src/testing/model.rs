@@ -223,8 +223,8 @@ impl TransactionSteps for ModelEngine {
         Ok(self.promote_all())
     }
 
-    fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
-        self.clamp_all();
+    fn shorten_leases(&mut self) -> Result<(), StoreFailure> {
+        self.shorten_all();
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Processes one claimed activity: runs it and records its outcome once (semantics 7 and 16).
+//! Processes one claimed activity: runs it and records its outcome once (7 and 16).
 
 mod run;
 mod running;
@@ -30,7 +30,7 @@ use crate::{
 use run::{Unfinished, label, limited};
 use running::Tokens;
 
-/// The delay of an abandoned activity whose session would be one too many (semantics 13.3).
+/// The delay of an abandoned activity whose session would be one too many (13.3).
 const SESSION_RACE_DELAY: Duration = Duration::from_millis(100);
 
 /// A claimed activity that this node processes.

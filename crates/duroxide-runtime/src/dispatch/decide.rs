@@ -1,13 +1,13 @@
-//! Decides about a claimed instance before any code runs (semantics 2.2).
+//! Decides about a claimed instance before any code runs (2.2).
 //!
 //! The checks run in a fixed order, and the first one that applies decides. They are pure: they take the claim and its
 //! history and return a [`Decision`] (S0.21). Only the dispatcher calls the provider.
 
-mod batch;
 mod end_target;
 mod exhausted;
 mod history;
 mod lacking_nodes;
+mod messages;
 mod stranded;
 #[cfg(test)]
 mod tests;
@@ -20,15 +20,15 @@ use duroxide_core::{
 };
 use duroxide_provider::{JoinedNode, SemverRange, VersionTriple};
 
-use batch::{cancellation, cancellations};
 use end_target::end_target;
 use exhausted::{poison, poison_unreadable, unsupported};
 use history::{later_pin, replays, unreadable_pin};
+use messages::{cancellation, cancellations};
 
-pub(super) use batch::{is_wake_up, start_item, successor_item, wanted_handler};
 pub(crate) use history::describe_ranges;
 pub(super) use history::{incompatible_pin, is_seed_only, recorded_handler, recorded_parent, recorded_trace};
 pub(super) use lacking_nodes::{joined_nodes, lacking};
+pub(super) use messages::{is_wake_up, start_item, successor_item, wanted_handler};
 pub(super) use stranded::{StrandedEnd, decide_stranded};
 
 /// The error text for work that this node cannot process (S2.9). It names both causes, because the cause may differ

@@ -1,4 +1,4 @@
-//! The locks that a node holds, their renewal while work goes on, and calls under them (semantics 16.3 to 16.5).
+//! The locks that a node holds, their renewal while work goes on, and calls under them (16.3 to 16.5).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -85,7 +85,7 @@ pub(crate) enum CallOutcome<T> {
     Unavailable {
         error: ProviderError,
         /// Whether the last try panicked. An outage is not charged as an attempt. A panic may be caused by the item, so
-        /// it is charged, or the item would be retried forever (semantics 21.2, S1.31).
+        /// it is charged, or the item would be retried forever (21.2, S1.31).
         panicked: bool,
     },
     /// The store refuses the call permanently.
@@ -142,7 +142,7 @@ impl Lease {
     }
 
     /// Repeats a provider call while its errors are retryable, for up to one lock timeout, and renews the lock meanwhile
-    /// (semantics 16.5).
+    /// (16.5).
     pub(crate) async fn retry<T, F>(
         &mut self,
         operation: &'static str,

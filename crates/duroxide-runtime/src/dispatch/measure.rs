@@ -1,4 +1,4 @@
-//! Records the metrics of a committed round (semantics 22).
+//! Records the metrics of a committed round (22).
 
 use std::time::Duration;
 

@@ -200,7 +200,7 @@ impl Handlers for OrchestrationRegistry {
     }
 }
 
-/// The pinned versions this node replays (semantics 17.2).
+/// The pinned versions this node replays (17.2).
 fn supported_versions(options: &RuntimeOptions) -> Vec<SemverRange> {
     let configured = options.supported_replay_versions.clone();
     std::iter::once(configured.unwrap_or_else(SemverRange::default_for_current_build))
@@ -208,7 +208,7 @@ fn supported_versions(options: &RuntimeOptions) -> Vec<SemverRange> {
         .collect()
 }
 
-/// The handlers of this node, by name and version (semantics 17.7).
+/// The handlers of this node, by name and version (17.7).
 fn handler_capability(
     orchestrations: &OrchestrationRegistry,
     activities: &ActivityRegistry,

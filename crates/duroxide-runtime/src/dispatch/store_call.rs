@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use tracing::error;
 
 /// Makes a provider call and turns a panic into a retryable error. A provider is foreign code, whose panic must not end
-/// a dispatch slot or a workflow (semantics 21.2).
+/// a dispatch slot or a workflow (21.2).
 pub(crate) async fn provider_call<T>(
     operation: &'static str,
     call: impl Future<Output = Result<T, ProviderError>>,

@@ -13,7 +13,7 @@ const RENEWAL_MIN: Duration = Duration::from_millis(50);
 /// it.
 pub(crate) const WORK_RENEWAL_MAX: Duration = Duration::from_secs(5);
 
-/// How often a lock is renewed (semantics 16.3). A buffer that is not below the timeout is ignored.
+/// How often a lock is renewed (16.3). A buffer that is not below the timeout is ignored.
 pub(crate) fn renewal_interval(timeout: Duration, buffer: Duration, at_most: Option<Duration>) -> Duration {
     let half = timeout / 2;
     let before_buffer = if buffer < timeout { timeout - buffer } else { half };
@@ -26,13 +26,13 @@ pub(crate) fn unstarted_max(renewal_interval: Duration) -> Duration {
     renewal_interval.min(UNSTARTED_MAX)
 }
 
-/// The pause after `failures` consecutive failed fetches (semantics 16.13).
+/// The pause after `failures` consecutive failed fetches (16.13).
 pub(crate) fn fetch_backoff(failures: u32, retryable: bool) -> Duration {
     const BASE: Duration = Duration::from_millis(100);
     if retryable { doubled(BASE, failures.saturating_sub(1), Duration::from_secs(3)) } else { BASE }
 }
 
-/// The pause before retry number `retry` of a commit or ack, counted from 0 (semantics 16.5).
+/// The pause before retry number `retry` of a commit or ack, counted from 0 (16.5).
 pub(crate) fn commit_backoff(retry: u32) -> Duration {
     doubled(Duration::from_millis(10), retry, Duration::from_secs(1))
 }

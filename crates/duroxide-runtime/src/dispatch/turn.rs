@@ -210,7 +210,7 @@ impl InstanceWork {
     }
 
     /// Whether the messages can be dropped because the instance has ended. Reads the status, which is one row, before a
-    /// history that may be long. A batch with a start needs the history, because a parent may have to be notified.
+    /// history that may be long. Messages with a start need the history, because a parent may have to be notified.
     async fn is_for_ended_instance(&mut self) -> bool {
         if self.claim.loaded.is_some() || start_item(&self.claim.messages).is_some() {
             return false;

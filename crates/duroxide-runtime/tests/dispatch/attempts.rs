@@ -11,7 +11,7 @@ use duroxide_runtime::{
 use duroxide_store::MemoryProvider;
 
 use crate::{
-    PATIENCE,
+    WAIT_MAX,
     scene::{Counter, brisk, kinds, output, run, start},
 };
 
@@ -113,7 +113,7 @@ async fn the_last_attempt_that_runs_too_long_is_the_error_of_the_call() {
     let options = RuntimeOptions { activity_cancellation_grace_period: Duration::from_millis(10), ..brisk() };
     let shop = open(work, orders(2, Duration::from_millis(50)), options).await;
     shop.client.start_orchestration("i", "order", "in").await.unwrap();
-    let status = shop.client.wait_for_orchestration("i", PATIENCE).await.unwrap();
+    let status = shop.client.wait_for_orchestration("i", WAIT_MAX).await.unwrap();
     let OrchestrationStatus::Failed { details, .. } = status else { panic!("{status:?}") };
     assert_eq!(details.display_message(), "timeout: activity attempt timed out after 50 ms");
     assert_eq!(runs.get(), 2);
@@ -134,7 +134,7 @@ async fn the_shorter_of_the_two_limits_applies() {
     };
     let shop = open(work, orders(2, Duration::from_secs(600)), options).await;
     shop.client.start_orchestration("i", "order", "in").await.unwrap();
-    let status = shop.client.wait_for_orchestration("i", PATIENCE).await.unwrap();
+    let status = shop.client.wait_for_orchestration("i", WAIT_MAX).await.unwrap();
     let OrchestrationStatus::Failed { details, .. } = status else { panic!("{status:?}") };
     assert_eq!(details.category(), "poison");
     shop.runtime.shutdown(None).await;
@@ -155,7 +155,7 @@ async fn an_error_that_is_not_retryable_is_the_last() {
     };
     let shop = open(work, orders(5, Duration::from_secs(60)), brisk()).await;
     shop.client.start_orchestration("i", "order", "in").await.unwrap();
-    let status = shop.client.wait_for_orchestration("i", PATIENCE).await.unwrap();
+    let status = shop.client.wait_for_orchestration("i", WAIT_MAX).await.unwrap();
     let OrchestrationStatus::Failed { details, .. } = status else { panic!("{status:?}") };
     assert_eq!(details.display_message(), "[not retryable] card declined");
     assert_eq!(runs.get(), 1);

@@ -8,7 +8,7 @@ use duroxide_runtime::{ActivityContext, ActivityRegistry, Client, OrchestrationS
 use duroxide_store::MemoryProvider;
 
 use crate::{
-    PATIENCE,
+    WAIT_MAX,
     scene::{Counter, brisk, callers, echo, output, run, start, stuck},
 };
 
@@ -17,7 +17,7 @@ fn impatient() -> RuntimeOptions {
 }
 
 async fn failure(client: &Client, instance: &str) -> ErrorDetails {
-    match client.wait_for_orchestration(instance, PATIENCE).await.unwrap() {
+    match client.wait_for_orchestration(instance, WAIT_MAX).await.unwrap() {
         OrchestrationStatus::Failed { details, .. } => details,
         other => panic!("{instance}: {other:?}"),
     }

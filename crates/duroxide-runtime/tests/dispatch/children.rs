@@ -8,7 +8,7 @@ use duroxide_runtime::{Client, OrchestrationRegistry, RuntimeOptions, Unregister
 use duroxide_store::MemoryProvider;
 
 use crate::{
-    PATIENCE,
+    WAIT_MAX,
     faults::{faulty, plain_faulty},
     scene::{Counter, brisk, echo, kinds, output, run, start},
 };
@@ -56,7 +56,7 @@ fn event(event_id: u64, kind: EventKind) -> Event {
 /// An instance `taken` that continued as new. The start of its successor is lost.
 async fn continued(store: &Arc<dyn Provider>) {
     Client::new(Arc::clone(store)).start_orchestration("taken", "counts", "").await.unwrap();
-    let (_, token, _) = store.fetch_orchestration_item(PATIENCE, PATIENCE, None).await.unwrap().unwrap();
+    let (_, token, _) = store.fetch_orchestration_item(WAIT_MAX, WAIT_MAX, None).await.unwrap().unwrap();
     let started = EventKind::OrchestrationStarted {
         name: "counts".to_owned(),
         version: "1.0.0".to_owned(),

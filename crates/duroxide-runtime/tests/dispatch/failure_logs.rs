@@ -18,7 +18,7 @@ use duroxide_store::MemoryProvider;
 use tracing::Level;
 
 use crate::{
-    PATIENCE,
+    WAIT_MAX,
     logs::{LogLine, Logs},
     scene::{brisk, start},
 };
@@ -77,7 +77,7 @@ fn changed() -> OrchestrationRegistry {
 }
 
 async fn failure(client: &Client, instance: &str) -> ErrorDetails {
-    match client.wait_for_orchestration(instance, PATIENCE).await.unwrap() {
+    match client.wait_for_orchestration(instance, WAIT_MAX).await.unwrap() {
         OrchestrationStatus::Failed { details, .. } => details,
         other => panic!("{instance}: {other:?}"),
     }
@@ -106,7 +106,7 @@ async fn failures_of_code_are_logged_once() {
     let runtime = start(&store, activities(), orchestrations(), impatient()).await;
     client.start_orchestration("r", "retries", "7").await.unwrap();
     client.start_orchestration("f", "fails", "8").await.unwrap();
-    client.wait_for_orchestration("r", PATIENCE).await.unwrap();
+    client.wait_for_orchestration("r", WAIT_MAX).await.unwrap();
     failure(&client, "f").await;
     client.start_orchestration("c", "changes", "").await.unwrap();
     client.cancel_instance("c", "enough").await.unwrap();
@@ -249,7 +249,7 @@ async fn dropped_messages_are_named() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, both_are_logged).await.unwrap();
+    tokio::time::timeout(WAIT_MAX, both_are_logged).await.unwrap();
     runtime.shutdown(None).await;
     let named = dropped();
     for message in ["ExternalRaised 'paid' (6 bytes)", "ExternalRaisedPersistent 'inbox' (1 bytes)"] {

@@ -11,7 +11,7 @@ use duroxide_store::MemoryProvider;
 
 use crate::scene::{brisk, callers, run, start};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn an_orchestration_with_one_activity_completes() {
@@ -27,7 +27,7 @@ async fn an_orchestration_with_one_activity_completes() {
     let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
     let client = Client::new(store);
     client.start_orchestration("first", "hello", "world").await.unwrap();
-    let status = client.wait_for_orchestration("first", PATIENCE).await.unwrap();
+    let status = client.wait_for_orchestration("first", WAIT_MAX).await.unwrap();
     let OrchestrationStatus::Completed { output, .. } = status else { panic!("{status:?}") };
     assert_eq!(output, "hello world");
     runtime.shutdown(None).await;

@@ -16,7 +16,7 @@ use duroxide_store::MemoryProvider;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    PATIENCE,
+    WAIT_MAX,
     faults::{Fault, faulty},
     recorder::Recorder,
     scene::{Counter, brisk, callers, echo, output, start, stuck},
@@ -151,7 +151,7 @@ async fn a_lost_lock_cancels_the_activity() {
     let runtime = start(&store, activities, callers(), options).await;
     Client::new(Arc::clone(&store)).start_orchestration("i", "one", "in").await.unwrap();
     let mut fires = fires;
-    tokio::time::timeout(PATIENCE, fires.recv()).await.unwrap().unwrap();
+    tokio::time::timeout(WAIT_MAX, fires.recv()).await.unwrap().unwrap();
     runtime.shutdown(Some(0)).await;
 }
 
@@ -301,7 +301,7 @@ async fn an_activity_that_was_deleted_before_it_started_never_runs() {
     client.delete_instance("i", true).await.unwrap();
     deleted.store(true, Ordering::SeqCst);
     let renewed = faults.until_reached("renew_work_item_lock", 1);
-    tokio::time::timeout(PATIENCE, renewed).await.expect("the store is asked for the lock");
+    tokio::time::timeout(WAIT_MAX, renewed).await.expect("the store is asked for the lock");
     worker.shutdown(None).await;
     assert_eq!(runs.get(), 0);
     turns.shutdown(None).await;

@@ -186,7 +186,7 @@ async fn a_refused_round_fails_the_execution_with_an_infrastructure_error() {
     let client = Client::new(Arc::clone(&inner));
     client.start_orchestration("p", "parent", "in").await.unwrap();
     for instance in ["p::sub::2", "p"] {
-        let status = client.wait_for_orchestration(instance, crate::PATIENCE).await.unwrap();
+        let status = client.wait_for_orchestration(instance, crate::WAIT_MAX).await.unwrap();
         let OrchestrationStatus::Failed { details, .. } = status else { panic!("{instance}: {status:?}") };
         assert!(matches!(details, ErrorDetails::Infrastructure { .. }), "{instance}: {details:?}");
     }
@@ -222,9 +222,9 @@ async fn a_child_dropped_in_a_refused_round_is_cancelled() {
     faults.until_reached("commit_round", 2).await;
     faults.inject(|name, nth| (name == "commit_round" && nth == 3).then_some(Fault::Permanent));
     client.raise_event("p", "drop", "").await.unwrap();
-    let parent = client.wait_for_orchestration("p", crate::PATIENCE).await.unwrap();
+    let parent = client.wait_for_orchestration("p", crate::WAIT_MAX).await.unwrap();
     assert!(matches!(parent, OrchestrationStatus::Failed { .. }), "{parent:?}");
-    let child = client.wait_for_orchestration("child", crate::PATIENCE).await.unwrap();
+    let child = client.wait_for_orchestration("child", crate::WAIT_MAX).await.unwrap();
     let OrchestrationStatus::Failed { details, .. } = child else { panic!("{child:?}") };
     assert_eq!(details.display_message(), "canceled: parent dropped sub-orchestration future");
     assert!(inner.read("unborn").await.unwrap().is_empty());

@@ -35,4 +35,4 @@ mod stops;
 use std::time::Duration;
 
 /// The timeout of every wait in these tests.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);

@@ -13,7 +13,7 @@ use duroxide_runtime::{
 };
 use tokio::sync::{mpsc, watch};
 
-use crate::PATIENCE;
+use crate::WAIT_MAX;
 
 /// A counter that tests can wait for.
 #[derive(Debug, Clone)]
@@ -117,7 +117,7 @@ pub async fn run(client: &Client, instance: &str, orchestration: &str) -> String
 
 /// Waits for the output of an instance.
 pub async fn output(client: &Client, instance: &str) -> String {
-    match client.wait_for_orchestration(instance, PATIENCE).await.unwrap() {
+    match client.wait_for_orchestration(instance, WAIT_MAX).await.unwrap() {
         OrchestrationStatus::Completed { output, .. } => output,
         other => panic!("{instance}: {other:?}"),
     }

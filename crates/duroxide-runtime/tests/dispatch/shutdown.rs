@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use tokio::sync::Notify;
 
 use crate::{
-    PATIENCE,
+    WAIT_MAX,
     faults::faulty,
     scene::{Counter, brisk, callers, echo, output, run, start, stuck},
 };
@@ -194,13 +194,13 @@ async fn overlap(first: u64, second: u64, fate: Fate, case: &str) {
         }
         Fate::NeverPolled => None,
     };
-    tokio::time::timeout(PATIENCE, runtime.shutdown(Some(second))).await.expect(case);
+    tokio::time::timeout(WAIT_MAX, runtime.shutdown(Some(second))).await.expect(case);
     if let Some(awaited) = awaited {
         awaited.await.unwrap();
     }
     assert_eq!(Arc::strong_count(&store), 1, "{case}");
     if let Some(early) = early {
-        tokio::time::timeout(PATIENCE, early).await.expect(case);
+        tokio::time::timeout(WAIT_MAX, early).await.expect(case);
     }
 }
 
@@ -236,7 +236,7 @@ async fn an_activity_can_end_its_own_node() {
         node.set(runtime).unwrap();
         let alive = Arc::downgrade(&store);
         Client::new(store).start_orchestration("i", "one", "in").await.unwrap();
-        tokio::time::timeout(PATIENCE, async {
+        tokio::time::timeout(WAIT_MAX, async {
             while alive.strong_count() > 0 {
                 tokio::task::yield_now().await;
             }

@@ -8,7 +8,7 @@ use duroxide_runtime::{
     ActivityContext, ActivityRegistry, Client, OrchestrationRegistry, Runtime, RuntimeOptions,
 };
 
-use crate::{PATIENCE, POLL_INTERVAL, counters_of, memory_store, options, recorder::Recorder};
+use crate::{POLL_INTERVAL, WAIT_MAX, counters_of, memory_store, options, recorder::Recorder};
 
 /// An activity that ends as its input says.
 async fn end_like(ctx: ActivityContext, how: String) -> Result<String, String> {
@@ -56,10 +56,10 @@ async fn every_outcome_of_an_activity_is_counted_once() {
 
     client.start_orchestration("day", "AllOutcomes", "").await.unwrap();
     client.start_orchestration("ghost", "Lost", "").await.unwrap();
-    client.wait_for_status_change("day", 0, POLL_INTERVAL, PATIENCE).await.unwrap();
+    client.wait_for_status_change("day", 0, POLL_INTERVAL, WAIT_MAX).await.unwrap();
     client.raise_event("day", "enough", "").await.unwrap();
     for instance in ["day", "ghost"] {
-        client.wait_for_orchestration(instance, PATIENCE).await.unwrap();
+        client.wait_for_orchestration(instance, WAIT_MAX).await.unwrap();
     }
     Arc::clone(&runtime).shutdown(None).await;
     drop(guard);

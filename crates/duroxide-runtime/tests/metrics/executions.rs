@@ -5,7 +5,7 @@ use std::sync::Arc;
 use duroxide_core::OrchestrationContext;
 use duroxide_runtime::{Client, OrchestrationRegistry, Runtime, RuntimeOptions};
 
-use crate::{PATIENCE, activities, continues, counters_of, memory_store, options, recorder::Recorder};
+use crate::{WAIT_MAX, activities, continues, counters_of, memory_store, options, recorder::Recorder};
 
 /// B12, 22.1: an engine failure is counted under its own category, and a failed child as a failed call.
 #[tokio::test]
@@ -31,7 +31,7 @@ async fn failures_of_the_engine_and_of_children_are_counted_once() {
     let runtime = Runtime::start_with_options(store, activities(), orchestrations, options()).await;
     for (instance, orchestration) in [("r", "Restless"), ("a", "Asks")] {
         client.start_orchestration(instance, orchestration, "").await.unwrap();
-        client.wait_for_orchestration(instance, PATIENCE).await.unwrap();
+        client.wait_for_orchestration(instance, WAIT_MAX).await.unwrap();
     }
     Arc::clone(&runtime).shutdown(None).await;
     drop(guard);
@@ -66,7 +66,7 @@ async fn children_are_not_counted_as_started_by_clients() {
     let runtime = Runtime::start_with_options(store, activities(), orchestrations, options()).await;
     client.start_orchestration("a", "Asks", "").await.unwrap();
     for instance in ["a", "loose"] {
-        client.wait_for_orchestration(instance, PATIENCE).await.unwrap();
+        client.wait_for_orchestration(instance, WAIT_MAX).await.unwrap();
     }
     runtime.shutdown(None).await;
     drop(guard);
@@ -101,7 +101,7 @@ async fn turns_are_counted_by_where_their_execution_comes_from() {
         let options = RuntimeOptions { execution_cache_size: cached, ..options() };
         let runtime = Runtime::start_with_options(store, activities(), orchestrations, options).await;
         client.start_orchestration("a", "TwoSteps", "").await.unwrap();
-        client.wait_for_orchestration("a", PATIENCE).await.unwrap();
+        client.wait_for_orchestration("a", WAIT_MAX).await.unwrap();
         runtime.shutdown(None).await;
         drop(guard);
         let expected = expected.map(|(source, count)| (format!("{{source={source}}}"), count));

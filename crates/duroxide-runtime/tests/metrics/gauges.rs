@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use duroxide_core::OrchestrationContext;
 use duroxide_runtime::{Client, OrchestrationRegistry, Runtime, RuntimeOptions};
 
-use crate::{PATIENCE, POLL_INTERVAL, activities, memory_store, recorder::Recorder};
+use crate::{POLL_INTERVAL, WAIT_MAX, activities, memory_store, recorder::Recorder};
 
 async fn approval(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
     ctx.schedule_timer(TIMER).await;
@@ -29,9 +29,9 @@ async fn the_gauge_counts_running_instances_and_durations_cover_the_whole_run() 
 
     client.start_orchestration("order", "Approval", "").await.unwrap();
     recorder.gauge_becomes("duroxide_active_orchestrations", 1.0).await;
-    client.wait_for_status_change("order", 0, POLL_INTERVAL, PATIENCE).await.unwrap();
+    client.wait_for_status_change("order", 0, POLL_INTERVAL, WAIT_MAX).await.unwrap();
     client.raise_event("order", "approved", "yes").await.unwrap();
-    client.wait_for_orchestration("order", PATIENCE).await.unwrap();
+    client.wait_for_orchestration("order", WAIT_MAX).await.unwrap();
     recorder.gauge_becomes("duroxide_active_orchestrations", 0.0).await;
     runtime.shutdown(None).await;
     drop(guard);
@@ -85,13 +85,13 @@ async fn a_new_node_counts_instances_that_run_already() {
     };
     let first = node().await;
     client.start_orchestration("order", "Approval", "").await.unwrap();
-    client.wait_for_status_change("order", 0, POLL_INTERVAL, PATIENCE).await.unwrap();
+    client.wait_for_status_change("order", 0, POLL_INTERVAL, WAIT_MAX).await.unwrap();
     first.shutdown(None).await;
 
     let second = node().await;
     assert_eq!(active(&second), 1);
     client.raise_event("order", "approved", "yes").await.unwrap();
-    client.wait_for_orchestration("order", PATIENCE).await.unwrap();
+    client.wait_for_orchestration("order", WAIT_MAX).await.unwrap();
     Arc::clone(&second).shutdown(None).await;
     assert_eq!(active(&second), 0);
 }

@@ -21,7 +21,7 @@ use duroxide_store::MemoryProvider;
 use recorder::Recorder;
 
 /// The timeout of every wait in these tests.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(30);
 
 fn memory_store() -> Arc<dyn Provider> {

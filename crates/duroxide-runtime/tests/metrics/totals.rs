@@ -11,7 +11,7 @@ use std::{
 use duroxide_core::{ErrorDetails, OrchestrationContext};
 use duroxide_runtime::{Client, MetricsSnapshot, OrchestrationRegistry, OrchestrationStatus, Runtime};
 
-use crate::{PATIENCE, activities, continues, memory_store, options, recorder::Recorder};
+use crate::{WAIT_MAX, activities, continues, memory_store, options, recorder::Recorder};
 
 /// Instance, orchestration.
 const INSTANCES: [(&str, &str); 8] = [
@@ -63,7 +63,7 @@ async fn run_all() -> MetricsSnapshot {
         client.start_orchestration(instance, orchestration, "x").await.unwrap();
     }
     for (instance, _) in INSTANCES {
-        let status = client.wait_for_orchestration(instance, PATIENCE).await.unwrap();
+        let status = client.wait_for_orchestration(instance, WAIT_MAX).await.unwrap();
         if instance == "fickle" {
             let OrchestrationStatus::Failed { details, .. } = status else { panic!("{status:?}") };
             assert!(matches!(details, ErrorDetails::Configuration { .. }), "{details:?}");

@@ -107,7 +107,7 @@ fn update(db: &Db, row: &InstanceRow, change: InstanceChange) -> Rows<()> {
             extent_mark: mark,
             extent_at: at,
             extent_up_to: up_to,
-            suspect: row.suspect,
+            suspect: row.may_be_poison,
             lost: row.losses.lost,
             blamed: row.losses.blamed,
         }
@@ -142,7 +142,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<InstanceRow> {
         created_at: time(row.get(instance::created_at)?),
         updated_at: time(row.get(instance::updated_at)?),
         lock: read_lock(row)?,
-        suspect: row.get(instance::suspect)?,
+        may_be_poison: row.get(instance::suspect)?,
         losses: Losses { lost: count(row.get(instance::lost)?), blamed: count(row.get(instance::blamed)?) },
         route,
         readiness,

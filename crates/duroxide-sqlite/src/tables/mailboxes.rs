@@ -2,7 +2,7 @@
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    rules::{BatchBound, Extent, MailboxTable, NewMessage, QueuedMessage, Rows, VisibleMessages},
+    rules::{ClaimBound, Extent, MailboxTable, NewMessage, QueuedMessage, Rows, VisibleMessages},
     store::{MessageKind, calling_parent},
 };
 use rusqlite::Row;
@@ -193,7 +193,7 @@ pub(crate) fn all(db: &Db, instance: u64) -> Rows<Vec<QueuedMessage>> {
 }
 
 /// All visible messages, or as many as the bound admits.
-fn visible(db: &Db, instance: u64, now: Timestamp, bound: BatchBound) -> Rows<VisibleMessages> {
+fn visible(db: &Db, instance: u64, now: Timestamp, bound: ClaimBound) -> Rows<VisibleMessages> {
     let (mut bytes, mut admitted, mut leaves_some) = (0_usize, 0, false);
     let messages = db.all_while(VISIBLE, (number(instance), micros(now)), |row| {
         let message = read(row)?;
@@ -232,7 +232,7 @@ impl MailboxTable for SqliteTables {
         &mut self,
         instance: u64,
         now: Timestamp,
-        bound: BatchBound,
+        bound: ClaimBound,
     ) -> Rows<VisibleMessages> {
         if let Some(visible) = self.cache.take_messages(instance) {
             return Ok(visible);

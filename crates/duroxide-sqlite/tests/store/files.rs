@@ -295,7 +295,7 @@ fn an_engine_that_cannot_be_reopened_is_not_used() {
 fn every_transaction_that_writes_begins_immediate() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = Store::file(&directory.path().join("store.db"));
-    let trace = store.engine.trace_statements().unwrap();
+    let trace = store.engine.trace_statements();
     store.send(&start("order-1"));
     let claim = store.claim().unwrap();
     store.commit(&claim.lock_token, first_round("order-1")).unwrap();

@@ -28,7 +28,7 @@ fn ids(store: &mut Store, query: &InstanceQuery) -> Vec<String> {
 
 /// The plan by which a page of two is found from a cursor on.
 fn way(store: &mut Store, path: &Path, query: &InstanceQuery) -> String {
-    let trace = store.engine.trace_statements().unwrap();
+    let trace = store.engine.trace_statements();
     store.engine.select_instances(query, Some(1_000_000_000), 2).unwrap();
     let statements = trace.statements();
     let page = statements.iter().rfind(|sql| sql.contains("ORDER BY id DESC")).unwrap();
@@ -58,13 +58,13 @@ fn pages_are_found_through_indexes() {
         (all().parent("order-1"), "INDEX instance_parent (parent=? AND rowid<?)"),
         (all().orchestration_name("Pay"), "INDEX instance_name (name=? AND rowid<?)"),
     ] {
-        let trace = store.engine.trace_statements().unwrap();
+        let trace = store.engine.trace_statements();
         let way = way(&mut store, &path, &query);
         assert!(way.contains(seek), "{query:?}: {way}");
         assert_eq!(expensive(&path, trace.statements()), Vec::<String>::new());
         assert!(trace.statements().iter().all(|sql| !sql.contains("OFFSET")), "{:#?}", trace.statements());
     }
-    let trace = store.engine.trace_statements().unwrap();
+    let trace = store.engine.trace_statements();
     store.engine.instances(Some("Running")).unwrap();
     assert_eq!(expensive(&path, trace.statements()), Vec::<String>::new());
 }
@@ -121,7 +121,7 @@ fn later_turns_leave_the_indexes_of_pages_alone() {
     run(&mut store, "order-1");
     store.send(&raise("order-1", "1"));
     let claim = store.claim().unwrap();
-    let trace = store.engine.trace_statements().unwrap();
+    let trace = store.engine.trace_statements();
     let round = Round { execution_id: 1, history_delta: vec![scheduled("order-1", 3)], ..Round::default() };
     store.commit(&claim.lock_token, round).unwrap();
     let updates: Vec<_> =

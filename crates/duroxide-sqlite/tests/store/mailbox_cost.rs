@@ -21,7 +21,7 @@ struct Cost {
 }
 
 fn cost(store: &mut Store, call: impl FnOnce(&mut Store)) -> Cost {
-    let trace = store.engine.trace_statements().unwrap();
+    let trace = store.engine.trace_statements();
     trace.clear();
     call(store);
     Cost { statements: trace.statements(), steps: trace.steps() }

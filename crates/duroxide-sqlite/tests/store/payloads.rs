@@ -220,7 +220,7 @@ fn a_large_start_behind_another_message_finds_its_route() {
 fn only_a_large_text_costs_more_statements() {
     let mut store = Store::in_memory();
     store.send(&start("warm-up"));
-    let trace = store.engine.trace_statements().unwrap();
+    let trace = store.engine.trace_statements();
     let mut statements = |item: &WorkItem| {
         trace.clear();
         store.send(item);

@@ -43,7 +43,7 @@ fn every_statement_of_claims_and_commits_uses_an_index() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     let mut store = Store::file(&path);
-    let trace = store.engine.trace_statements().unwrap();
+    let trace = store.engine.trace_statements();
     store.send(&raise("ghost", "1"));
     store.send(&queued("stray", "1"));
     store.send(&start("order-1"));
@@ -75,7 +75,7 @@ fn the_reads_that_explain_an_instance_use_an_index() {
     let claim = store.claim().unwrap();
     store.commit(&claim.lock_token, first_round("order-1")).unwrap();
     store.send(&raise("order-1", "1"));
-    let trace = store.engine.trace_statements().unwrap();
+    let trace = store.engine.trace_statements();
     assert_eq!(store.engine.queued_work("order-1", store.now).unwrap().unwrap().activities_total, 1);
     store.engine.queued_work("nobody", store.now).unwrap();
     store.engine.queue_summary(store.now).unwrap();
@@ -96,7 +96,7 @@ fn an_empty_poll_costs_the_same_in_a_full_store() {
     let mut empty = Store::in_memory();
     let statements_of_a_poll = |store: &mut Store| {
         assert!(store.claim().is_none(), "the first transaction looks at leases, once");
-        let trace = store.engine.trace_statements().unwrap();
+        let trace = store.engine.trace_statements();
         assert!(store.claim().is_none() && store.claim_work().is_none());
         let statements = trace.statements();
         assert!(statements.iter().all(|sql| !sql.contains("count(")));
@@ -131,7 +131,7 @@ fn filtered_instances_cost_nothing() {
     }
     let range = SemverRange::new(Version::new(2, 0, 0), Version::new(2, 9, 0));
     let fetch = InstanceFetch { versions: Some(vec![VersionRange::from(&range)]), ..one_instance() };
-    let trace = store.engine.trace_statements().unwrap();
+    let trace = store.engine.trace_statements();
     assert!(store.claim_with(&fetch).items.is_empty());
     assert!(trace.statements().len() < 12, "{:#?}", trace.statements());
 }
@@ -144,7 +144,7 @@ fn a_mailbox_is_counted_only_when_it_may_be_full() {
         store.send(&raise("order-1", &n.to_string()));
     }
     let counts = |store: &mut Store, at_least: u64| {
-        let trace = store.engine.trace_statements().unwrap();
+        let trace = store.engine.trace_statements();
         trace.clear();
         let holds = store.engine.mailbox_holds("order-1", at_least).unwrap();
         (holds, trace.statements().iter().any(|sql| sql.contains("count(*)")))
@@ -164,7 +164,7 @@ fn a_turn_keeps_its_number_of_statements() {
     let mut store = Store::in_memory();
     let mut commit = |instance: &str, activities: u64| {
         store.send(&start(instance));
-        let trace = store.engine.trace_statements().unwrap();
+        let trace = store.engine.trace_statements();
         trace.clear();
         let claim = store.claim().unwrap();
         let claimed = trace.statements().len();
@@ -202,7 +202,7 @@ fn a_claim_reports_whether_it_took_all() {
 
 /// Suspects that wait for a free slot are left, and the claim reports them.
 #[test]
-fn a_claim_that_stops_in_front_of_a_suspect_did_not_take_all() {
+fn a_claim_that_stops_in_front_of_possible_poison_did_not_take_all() {
     let mut store = Store::in_memory();
     store.send(&start("order-1"));
     let token = store.claim().unwrap().lock_token;
@@ -218,7 +218,7 @@ fn the_next_due_time_is_one_statement() {
     let mut store = Store::in_memory();
     store.send(&start("order-1"));
     store.claim().unwrap();
-    let trace = store.engine.trace_statements().unwrap();
+    let trace = store.engine.trace_statements();
     assert_eq!(store.engine.next_wake(store.now).unwrap(), Some(store.now.saturating_add(LEASE)));
     assert_eq!(trace.statements().len(), 1);
 }

@@ -44,7 +44,7 @@ fn a_due_timer_costs_one_statement_until_it_is_claimed() {
         let mut store = Store::in_memory();
         waiting(&mut store, instances);
         store.pass(Duration::from_secs(60));
-        let trace = store.engine.trace_statements().unwrap();
+        let trace = store.engine.trace_statements();
         assert_eq!(store.claim_with(&all_at_once(instances)).items.len(), instances);
         trace.statements().len()
     };
@@ -57,7 +57,7 @@ fn a_turn_of_a_timer_costs_a_fixed_number_of_statements() {
     let mut store = Store::in_memory();
     let names = waiting(&mut store, 2);
     store.pass(Duration::from_secs(60));
-    let trace = store.engine.trace_statements().unwrap();
+    let trace = store.engine.trace_statements();
     for claim in store.claim_with(&all_at_once(2)).items {
         trace.clear();
         let fired = event(&claim.instance, 3, EventKind::TimerFired { fire_at_ms: 1 });
@@ -80,7 +80,7 @@ fn due_timers_are_claimed_in_the_order_of_their_times() {
     assert_eq!(order, names);
 }
 
-/// An instance whose lease ended goes through `decide`: it becomes ready as a suspect.
+/// An instance whose lease ended goes through `decide`: it becomes ready as possible poison.
 #[test]
 fn an_ended_lease_is_no_plain_timer() {
     let mut store = Store::in_memory();

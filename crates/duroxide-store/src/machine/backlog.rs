@@ -60,7 +60,7 @@ impl Backlog {
     /// the byte bound goes alone. So does a step of management, when nothing else waits: its rows make a transaction
     /// of their own.
     pub(crate) fn take_batch(&mut self, options: &StoreOptions) -> Vec<Job> {
-        if self.is_turn_of_management() {
+        if self.is_management_due() {
             self.waiting_transactions = 0;
             return self.management.pop_front().into_iter().collect();
         }
@@ -84,7 +84,7 @@ impl Backlog {
         batch
     }
 
-    fn is_turn_of_management(&self) -> bool {
+    fn is_management_due(&self) -> bool {
         !self.management.is_empty()
             && (self.len_without_management() == 0 || self.waiting_transactions >= MANAGEMENT_WAIT_MAX)
     }

@@ -100,7 +100,7 @@ impl TransactionSteps for Empty {
         Ok(Vec::new())
     }
 
-    fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
+    fn shorten_leases(&mut self) -> Result<(), StoreFailure> {
         Ok(())
     }
 

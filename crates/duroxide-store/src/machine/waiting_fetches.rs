@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::VecDeque, sync::Arc, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
-    Claimed, DeadLetterNote, FailureClass, HeldBack, Op, StoreFailure, WaitingFetch,
+    Claimed, DeadLetterNote, FailureClass, HeldBack, Op, StoreFailure, WaitingFetch, bounds,
 };
 
 use super::refusals::Refusals;
@@ -14,9 +14,6 @@ use crate::{
     fetch::{FetchReply, QueueFetch},
     submit::{Delivery, SubmittedFetch},
 };
-
-/// How many filters are remembered as having found nothing. Fetches of one runtime all have the same.
-const EXHAUSTED_MAX: usize = 8;
 
 /// The fetches that wait for one queue, oldest first.
 #[derive(Debug)]
@@ -294,7 +291,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
     }
 
     fn note_exhausted(&mut self, request: Arc<F>) {
-        if self.exhausted.len() < EXHAUSTED_MAX && !covers(&self.exhausted, &request) {
+        if self.exhausted.len() < bounds::EXHAUSTED_FILTERS_MAX && !covers(&self.exhausted, &request) {
             self.exhausted.push(request);
         }
     }

@@ -273,7 +273,7 @@ impl Provider for StoreProvider {
     }
 
     fn set_max_attempts(&self, max_attempts: u32) {
-        self.submitter.post(Op::SetMaxAttempts(max_attempts));
+        self.submitter.apply_unattended(Op::SetMaxAttempts(max_attempts));
     }
 
     // ---- sessions -------------------------------------------------------------------------------------------

@@ -68,10 +68,7 @@ impl Watchers {
                 if let Answer::RoundCommitted { instance, ended } = answer
                     && round.is_worth_telling()
                 {
-                    match ended {
-                        Some(ended) => self.tell_end(instance, || round.status_after(ended)),
-                        None => self.tell(instance),
-                    }
+                    self.tell(instance, || ended.as_ref().map(|ended| round.status_after(ended)));
                 }
             }
             Watched::Begins(start) => {
@@ -79,7 +76,7 @@ impl Watchers {
                     self.note_begun(&start.instance);
                 }
             }
-            Watched::Instance(instance) => self.tell(instance),
+            Watched::Instance(instance) => self.tell(instance, || None),
             // These are rare.
             Watched::Unknown => self.tell_all(),
             Watched::Nothing => {}
@@ -110,17 +107,13 @@ impl Watchers {
         !self.lock().by_instance.is_empty()
     }
 
-    /// Notifies the watchers of one instance.
-    fn tell(&self, instance: &str) {
-        self.signals_of(instance).iter().for_each(|signal| signal.tell(None));
-    }
-
-    /// Gives the watchers of one instance its final status. Copies the status only if there are watchers.
-    fn tell_end(&self, instance: &str, status: impl FnOnce() -> StoredStatus) {
+    /// Notifies the watchers of one instance, with its final status if it has ended. The status is copied only if there are
+    /// watchers.
+    fn tell(&self, instance: &str, end: impl FnOnce() -> Option<StoredStatus>) {
         let signals = self.signals_of(instance);
         if !signals.is_empty() {
-            let status = Arc::new(status());
-            signals.iter().for_each(|signal| signal.tell(Some(Arc::clone(&status))));
+            let end = end().map(Arc::new);
+            signals.iter().for_each(|signal| signal.tell(end.clone()));
         }
     }
 
@@ -203,7 +196,7 @@ mod tests {
     async fn a_change_before_the_wait_counts() {
         let watchers = Arc::new(Watchers::default());
         let mut watch = watchers.watch("a");
-        watchers.tell("a");
+        watchers.tell("a", || None);
         watch.changed().await;
         watchers.tell_all();
         watch.changed().await;
@@ -225,7 +218,7 @@ mod tests {
         let watchers = Arc::new(Watchers::default());
         let (mut one, mut other) = (watchers.watch("a"), watchers.watch("a"));
         assert_eq!(one.told(), None);
-        watchers.tell_end("a", || ended("half"));
+        watchers.tell("a", || Some(ended("half")));
         for watch in [&mut one, &mut other] {
             let told = watch.told().unwrap();
             assert_eq!((told.execution_id, told.custom_status_version), (1, 2));
@@ -239,7 +232,7 @@ mod tests {
     fn nothing_is_copied_for_an_unwatched_instance() {
         let watchers = Arc::new(Watchers::default());
         let _watch = watchers.watch("a");
-        watchers.tell_end("b", || panic!("nobody watches it"));
+        watchers.tell("b", || panic!("nobody watches it"));
     }
 
     /// After it, the instance may be another of the same id, or none.
@@ -247,8 +240,8 @@ mod tests {
     fn a_later_change_replaces_an_unread_status() {
         let watchers = Arc::new(Watchers::default());
         let mut watch = watchers.watch("a");
-        for tell in [|watchers: &Watchers| watchers.tell("a"), Watchers::tell_all] {
-            watchers.tell_end("a", || ended("half"));
+        for tell in [|watchers: &Watchers| watchers.tell("a", || None), Watchers::tell_all] {
+            watchers.tell("a", || Some(ended("half")));
             tell(&watchers);
             assert_eq!(watch.told(), None);
         }
@@ -258,15 +251,16 @@ mod tests {
     fn an_end_that_cannot_be_decoded_is_left_to_a_read() {
         let watchers = Arc::new(Watchers::default());
         let mut watch = watchers.watch("a");
-        watchers.tell_end("a", || StoredStatus { terminal_event: Some("{".to_owned()), ..ended("half") });
+        let end = StoredStatus { terminal_event: Some("{".to_owned()), ..ended("half") };
+        watchers.tell("a", || Some(end));
         assert_eq!(watch.told(), None);
     }
 
     #[test]
     fn an_instance_begun_here_counts_as_running_until_a_foreign_change() {
         let may_have_ended: [fn(&Watchers); 4] = [
-            |watchers| watchers.tell_end("a", || ended("half")),
-            |watchers| watchers.tell("a"),
+            |watchers| watchers.tell("a", || Some(ended("half"))),
+            |watchers| watchers.tell("a", || None),
             Watchers::tell_all,
             Watchers::forget_begun,
         ];

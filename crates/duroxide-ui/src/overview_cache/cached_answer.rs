@@ -16,7 +16,7 @@ use tokio::{
 };
 
 /// An answer is cached this many times as long as its read took, unless the caller sets another factor.
-const PATIENCE: u32 = 40;
+const CACHED_PER_READ: u32 = 40;
 /// Minimum time for which an answer is cached.
 const SHORTEST: Duration = Duration::from_secs(2);
 /// How long a caller waits for the first answer.
@@ -32,7 +32,7 @@ pub(crate) struct Answer<T> {
 #[derive(Debug)]
 pub(crate) struct CachedAnswer<T> {
     state: Mutex<State<T>>,
-    patience: u32,
+    cached_per_read: u32,
     /// The number of finished reads.
     reads: watch::Sender<u64>,
 }
@@ -46,13 +46,13 @@ struct State<T> {
 
 impl<T: Send + Sync + 'static> CachedAnswer<T> {
     pub(crate) fn new() -> Arc<Self> {
-        Self::with_patience(PATIENCE)
+        Self::cached_for(CACHED_PER_READ)
     }
 
-    /// An answer that is cached `patience` times as long as its read took.
-    pub(crate) fn with_patience(patience: u32) -> Arc<Self> {
+    /// an answer that is cached `cached_per_read` times as long as its read took.
+    pub(crate) fn cached_for(cached_per_read: u32) -> Arc<Self> {
         let state = State { answer: None, not_before: None, is_reading: false };
-        Arc::new(Self { state: Mutex::new(state), patience, reads: watch::Sender::new(0) })
+        Arc::new(Self { state: Mutex::new(state), cached_per_read, reads: watch::Sender::new(0) })
     }
 
     /// The cached answer. Starts `read` in the background if the answer is old. `None` if no read has succeeded yet.
@@ -105,7 +105,7 @@ struct EndOfRead<'a, T: Send + Sync + 'static>(&'a CachedAnswer<T>, Instant);
 impl<T: Send + Sync + 'static> Drop for EndOfRead<'_, T> {
     fn drop(&mut self) {
         let now = Instant::now();
-        let rest = now.duration_since(self.1).saturating_mul(self.0.patience).max(SHORTEST);
+        let rest = now.duration_since(self.1).saturating_mul(self.0.cached_per_read).max(SHORTEST);
         let mut state = self.0.lock();
         state.is_reading = false;
         state.not_before = Some(now + rest);

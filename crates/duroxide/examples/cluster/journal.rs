@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Outcome, PATIENCE};
+use crate::{Outcome, WAIT_MAX};
 
 /// A file to which all workers add lines.
 #[derive(Clone)]
@@ -32,8 +32,8 @@ impl Journal {
     pub(crate) async fn reach(&self, steps: usize) -> Outcome {
         let began = Instant::now();
         while self.lines().len() < steps {
-            if began.elapsed() > PATIENCE {
-                return Err(format!("{steps} steps did not begin within {PATIENCE:?}").into());
+            if began.elapsed() > WAIT_MAX {
+                return Err(format!("{steps} steps did not begin within {WAIT_MAX:?}").into());
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

@@ -35,7 +35,7 @@ use crate::{
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 /// How long to wait for anything before the run counts as failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Orders that ask for the old version, and for the new one.
 const OLD_ORDERS: usize = 240;
 const NEW_ORDERS: usize = 60;

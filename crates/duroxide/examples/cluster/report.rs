@@ -7,7 +7,7 @@ use std::{
 
 use duroxide::{EventKind, prelude::*};
 
-use crate::{NEW_ORDERS, OLD_ORDERS, Outcome, PATIENCE, journal::Journal, orders::STEPS};
+use crate::{NEW_ORDERS, OLD_ORDERS, Outcome, WAIT_MAX, journal::Journal, orders::STEPS};
 
 #[derive(Default)]
 pub(crate) struct Report {
@@ -29,7 +29,7 @@ impl Report {
         let mut report = Self::default();
         let old = (0..OLD_ORDERS).map(|order| format!("old-{order}"));
         for order in old.chain((0..NEW_ORDERS).map(|order| format!("new-{order}"))) {
-            let workers: String = match client.wait_for_orchestration(&order, PATIENCE).await? {
+            let workers: String = match client.wait_for_orchestration(&order, WAIT_MAX).await? {
                 OrchestrationStatus::Completed { output, .. } => output,
                 other => return Err(format!("{order}: {other:?}").into()),
             };

@@ -20,7 +20,7 @@ struct Order {
     cents: u64,
     card: String,
     /// How long the order waits for its approval.
-    patience: Duration,
+    timeout: Duration,
 }
 
 /// Why a payment failed. The error is recorded as JSON and returned as this type.
@@ -97,7 +97,7 @@ async fn order(ctx: OrchestrationContext, order: Order) -> Result<String, String
 
     ctx.set_status(&format!("{cents} cents are paid"));
     let approval = ctx.event::<Approval>("approval");
-    let deadline = ctx.schedule_timer(order.patience);
+    let deadline = ctx.schedule_timer(order.timeout);
     match ctx.select2(approval, deadline).await {
         Either2::First(approval) => {
             let shipped = ctx.child::<ship>(order.item).await?;
@@ -122,11 +122,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?;
 
     let client = Client::new(store);
-    let teapot = |card: &str, patience| Order {
+    let teapot = |card: &str, timeout| Order {
         item: "teapot".to_owned(),
         cents: 1_200,
         card: card.to_owned(),
-        patience,
+        timeout,
     };
     let (long, short) = (Duration::from_secs(60), Duration::from_millis(20));
 

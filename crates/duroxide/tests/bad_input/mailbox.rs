@@ -9,7 +9,7 @@ use duroxide::{
 };
 use duroxide_store::MemoryProvider;
 
-use crate::fixture::{File, PATIENCE, ended, node, output, quick_options};
+use crate::fixture::{File, WAIT_MAX, ended, node, output, quick_options};
 
 const LIMIT: u64 = 3;
 
@@ -52,7 +52,7 @@ async fn a_full_mailbox_takes_no_more_until_it_is_drained(store: Arc<dyn Provide
 
     let orchestrations = OrchestrationRegistry::builder().register("Sums", sums).build();
     let runtime = node(&store, ActivityRegistry::default(), orchestrations, quick_options()).await;
-    client.wait_for_status_change("sum", 0, Duration::from_millis(10), PATIENCE).await.unwrap();
+    client.wait_for_status_change("sum", 0, Duration::from_millis(10), WAIT_MAX).await.unwrap();
     client.enqueue_event_typed("sum", "numbers", &10).await.unwrap();
     assert_eq!(output(ended(&client, "sum").await), "16");
     runtime.shutdown(None).await;

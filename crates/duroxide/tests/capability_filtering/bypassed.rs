@@ -17,7 +17,7 @@ use duroxide::{
 use crate::{
     Bypass,
     fixture::{
-        File, PATIENCE, ended, failure, final_snapshot,
+        File, WAIT_MAX, ended, failure, final_snapshot,
         intercept::{Intercept, Intercepted},
         node, output, recorded, until,
     },
@@ -249,7 +249,7 @@ async fn start_child_as_a_future_node(store: &Arc<dyn Provider>, child: &str) {
             }
         }
     };
-    let (item, token, _) = tokio::time::timeout(PATIENCE, fetch).await.unwrap();
+    let (item, token, _) = tokio::time::timeout(WAIT_MAX, fetch).await.unwrap();
     assert_eq!(item.instance, child);
     let link = |event: Event| match event.kind {
         EventKind::OrchestrationStarted { name, version, input, .. } => Event {

@@ -11,7 +11,7 @@ use semver::Version;
 
 use crate::{
     commit_first_visible,
-    fixture::{File, PATIENCE, ended, final_snapshot, logs::Logs, node, output, quick_options, until},
+    fixture::{File, WAIT_MAX, ended, final_snapshot, logs::Logs, node, output, quick_options, until},
     history, named, no_activities, start, supporting,
 };
 
@@ -52,7 +52,7 @@ impl Story {
         let runtime = orchestrator(store, quick_options()).await;
         client.raise_event("i", "go", "").await.unwrap();
         let lease = Duration::from_secs(30);
-        let fetched = store.fetch_work_item(lease, PATIENCE, None, &TagFilter::DefaultOnly).await.unwrap();
+        let fetched = store.fetch_work_item(lease, WAIT_MAX, None, &TagFilter::DefaultOnly).await.unwrap();
         let (activity, token, _) = fetched.expect("the activity is scheduled");
         client.raise_event("i", "on", "").await.unwrap();
         continued(store).await;

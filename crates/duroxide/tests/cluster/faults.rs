@@ -34,7 +34,7 @@ use crate::{
 pub const COPIES: usize = 8;
 const NODES: usize = 2;
 /// Longer than the faults and the recovery of lost work take.
-const PATIENCE: Duration = Duration::from_secs(90);
+const WAIT_MAX: Duration = Duration::from_secs(90);
 
 /// Nodes of this process on a schema, each with a provider of its own.
 pub struct Nodes(Vec<(Arc<Runtime>, Arc<dyn Provider>)>);
@@ -66,7 +66,7 @@ impl Nodes {
 pub async fn copy_completed(client: &Client, copy: usize) {
     for (kind, expected) in mix::KINDS {
         let instance = format!("{kind}-{copy}");
-        within(PATIENCE, "the instance completes", async || {
+        within(WAIT_MAX, "the instance completes", async || {
             match client.get_orchestration_status(&instance).await {
                 Ok(OrchestrationStatus::Completed { output, .. }) => {
                     assert_eq!(output, expected, "{instance}");

@@ -21,7 +21,7 @@ use crate::{
 /// Each thing that an idle node does falls into it, the search for work that no node can take once.
 const WINDOW: Duration = Duration::from_secs(62);
 /// How long instances may take to begin to wait.
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// A node with the options that users have.
 async fn idle_node(schema: &Schema) -> Arc<Runtime> {
@@ -88,7 +88,7 @@ async fn sent_by_idle_runtimes(nodes: usize, instances: usize) -> Option<(f64, f
     let waiting =
         format!("SELECT count(*) FROM {}.history WHERE data LIKE '%\"ExternalSubscribed\"%'", schema.name());
     let count = async || admin.query_one(&waiting, &[]).await.unwrap().get::<_, i64>(0);
-    within(PATIENCE, "all instances wait", async || count().await == instances as i64).await;
+    within(WAIT_MAX, "all instances wait", async || count().await == instances as i64).await;
     drop(client);
     schema.reach_nodes(nodes).await;
     let (before, begin) = (asked(&server), Instant::now());

@@ -9,7 +9,7 @@ use duroxide::{
 
 use crate::{
     fixture::{
-        File, PATIENCE, connect_in, node, notes::Notes, open_in, output, process::Process, quick_options,
+        File, WAIT_MAX, connect_in, node, notes::Notes, open_in, output, process::Process, quick_options,
     },
     sound::{assert_finished, events},
 };
@@ -74,7 +74,7 @@ async fn a_busy_database_fails_no_workflow() {
     let workers: Vec<Process> =
         (0..WORKERS).map(|_| Process::start("busy worker", file.folder(), "")).collect();
     for number in 0..INSTANCES {
-        let ended = client.wait_for_orchestration(&format!("i-{number}"), 2 * PATIENCE).await.unwrap();
+        let ended = client.wait_for_orchestration(&format!("i-{number}"), 2 * WAIT_MAX).await.unwrap();
         assert_eq!(output(ended), number.to_string());
     }
 

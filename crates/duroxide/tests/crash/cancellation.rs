@@ -8,7 +8,7 @@ use duroxide::{
 };
 
 use crate::fixture::{
-    File, PATIENCE, ended, node, notes::Notes, open_in, output, process::Process, quick_options, recorded,
+    File, WAIT_MAX, ended, node, notes::Notes, open_in, output, process::Process, quick_options, recorded,
     until, within,
 };
 
@@ -105,7 +105,7 @@ async fn a_dropped_timer_leaves_the_queue_at_once() {
 
     client.start_orchestration_typed("races", "Races", 1_000_u32).await.unwrap();
     let raced =
-        client.wait_for_orchestration("races", 4 * PATIENCE).await.expect("a thousand races end in time");
+        client.wait_for_orchestration("races", 4 * WAIT_MAX).await.expect("a thousand races end in time");
     assert_eq!(output(raced), "1", "only the timer of the race that is on");
     assert_eq!(client.get_queue_depths().await.unwrap().orchestrator_queue, 0);
     runtime.shutdown(None).await;

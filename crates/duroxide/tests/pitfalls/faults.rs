@@ -10,7 +10,7 @@ use duroxide::providers::{Provider, ProviderError};
 use tokio::sync::Notify;
 
 use crate::fixture::{
-    PATIENCE,
+    WAIT_MAX,
     intercept::{FullyIntercepted, Intercept},
 };
 
@@ -74,7 +74,7 @@ impl Faults {
                 changed.await;
             }
         };
-        tokio::time::timeout(PATIENCE, called).await.unwrap_or_else(|_| panic!("too few calls of {method}"));
+        tokio::time::timeout(WAIT_MAX, called).await.unwrap_or_else(|_| panic!("too few calls of {method}"));
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     faults::{Fault, Faults},
-    fixture::{File, PATIENCE, ended, node, output, quick_options},
+    fixture::{File, WAIT_MAX, ended, node, output, quick_options},
 };
 
 /// B2: the lock of the activity, the time it takes, and how often its lock is renewed (16.3).
@@ -106,8 +106,8 @@ async fn an_activity_whose_lease_ends_stays_in_the_queue_and_runs_again() {
     let runtime = node(&faults.around(&store), activities, calls_one(), options()).await;
     let client = Client::new(store);
     client.start_orchestration("i", "Calls", "done").await.unwrap();
-    let first = tokio::time::timeout(PATIENCE, begins.recv()).await.unwrap().unwrap();
-    let second = tokio::time::timeout(PATIENCE, begins.recv()).await.unwrap().unwrap();
+    let first = tokio::time::timeout(WAIT_MAX, begins.recv()).await.unwrap().unwrap();
+    let second = tokio::time::timeout(WAIT_MAX, begins.recv()).await.unwrap().unwrap();
     assert!(second - first >= WORKER_LOCK - Duration::from_millis(500), "not before the lease has ended");
     assert_eq!(attempts(&file), [2], "the row is still there, and was fetched again");
     faults.heal();
@@ -142,7 +142,7 @@ async fn a_permanent_renewal_error_stops_the_activity() {
     let activities = ActivityRegistry::builder().register("Works", works).build();
     let runtime = node(&faults.around(&store), activities, calls_one(), options()).await;
     Client::new(store).start_orchestration("i", "Calls", "").await.unwrap();
-    let stopped = tokio::time::timeout(PATIENCE, stops.recv()).await.unwrap().unwrap();
+    let stopped = tokio::time::timeout(WAIT_MAX, stops.recv()).await.unwrap().unwrap();
     let refused = refused.lock().unwrap().unwrap();
     assert!(stopped - refused <= RENEWAL_INTERVAL, "{:?}", stopped - refused);
     runtime.shutdown(Some(0)).await;

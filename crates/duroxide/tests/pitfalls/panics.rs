@@ -133,7 +133,7 @@ async fn a_panic_in_any_call_kills_no_slot() {
 
 /// B14, S1.25, 16.10: an item that is no activity becomes a dead letter, with an ERROR; the one slot goes on.
 #[tokio::test]
-async fn an_item_that_is_no_activity_is_put_aside() {
+async fn an_item_that_is_no_activity_becomes_a_dead_letter() {
     let file = File::new();
     let store = file.open().await;
     let client = Client::new(Arc::clone(&store));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use duroxide::{Client, OrchestrationContext, OrchestrationRegistry, runtime::registry::ActivityRegistry};
 
-use crate::fixture::{File, PATIENCE, ended, failure, node, output, quick_options, recorded};
+use crate::fixture::{File, WAIT_MAX, ended, failure, node, output, quick_options, recorded};
 
 const MESSAGES: u32 = 5_000;
 
@@ -33,7 +33,7 @@ async fn five_thousand_buffered_messages_are_read_in_one_turn() {
         client.enqueue_event_typed("i", "numbers", &number).await.unwrap();
     }
     client.raise_event("i", "go", "").await.unwrap();
-    let ended = client.wait_for_orchestration("i", 4 * PATIENCE).await.unwrap();
+    let ended = client.wait_for_orchestration("i", 4 * WAIT_MAX).await.unwrap();
     assert_eq!(output(ended), MESSAGES.to_string());
     runtime.shutdown(None).await;
 }

@@ -9,7 +9,7 @@ use duroxide::{
 
 use crate::{
     faults::Faults,
-    fixture::{File, PATIENCE, node, quick_options, until},
+    fixture::{File, WAIT_MAX, node, quick_options, until},
 };
 
 const EVENTS: u32 = 20_000;
@@ -58,7 +58,7 @@ async fn waits_and_status_calls_read_no_history() {
                 assert!(matches!(status, OrchestrationStatus::Running { .. }), "{status:?}");
             }
             for wait in waits {
-                tokio::time::timeout(PATIENCE, wait).await.unwrap().unwrap();
+                tokio::time::timeout(WAIT_MAX, wait).await.unwrap().unwrap();
             }
             for method in ["read", "read_with_execution", "load_execution"] {
                 assert_eq!(faults.called(method), 0, "{method} of {instance}");

@@ -209,7 +209,7 @@ pub(crate) fn damage_activities(file: &File, instance: &str, data: &str) {
 /// Waits for this many dead letters; gives payload and attempts by instance.
 async fn dead_letters(client: &Client, count: usize) -> BTreeMap<String, (String, u32)> {
     let letters = async || client.list_dead_letters(None).await.unwrap();
-    until("they are put aside", async || letters().await.len() >= count).await;
+    until("they are dead letters", async || letters().await.len() >= count).await;
     let letters = letters().await;
     assert_eq!(letters.len(), count, "{letters:?}");
     let parts =

@@ -7,7 +7,7 @@ use duroxide::{
     runtime::{UnregisteredBackoffConfig, registry::ActivityRegistry},
 };
 
-use crate::fixture::{File, PATIENCE, ended, failure, node, notes::Notes, open_in, output, process::Process};
+use crate::fixture::{File, WAIT_MAX, ended, failure, node, notes::Notes, open_in, output, process::Process};
 
 /// Everything that is not about the number of slots is as by default, but for a lease that a test can wait for.
 fn options(slots: usize) -> RuntimeOptions {
@@ -116,7 +116,7 @@ async fn all_run(file: &File, run: usize, parts: usize) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let waited = tokio::time::timeout(PATIENCE, all).await;
+    let waited = tokio::time::timeout(WAIT_MAX, all).await;
     assert!(waited.is_ok(), "{} of {parts} run at once in run {run}", notes.count(&line));
 }
 
@@ -166,7 +166,7 @@ async fn a_killer_is_isolated(orchestration: &str, innocent: usize) {
     }
     make(file.folder(), "armed");
     let notes = Notes::new(file.folder(), "notes");
-    tokio::time::timeout(PATIENCE, worker(&file, slots, 3).ended()).await.expect("the killer strikes");
+    tokio::time::timeout(WAIT_MAX, worker(&file, slots, 3).ended()).await.expect("the killer strikes");
     assert_eq!(notes.count("killed"), 1);
 
     let mut process = worker(&file, slots, 4);
@@ -215,7 +215,7 @@ async fn an_activity_that_kills_late_ends_no_other_work() {
         let mut process = worker(&file, 16, run);
         tokio::select! {
             _ = process.ended() => run += 1,
-            status = client.wait_for_orchestration("the-killer", 2 * PATIENCE) => break status.unwrap(),
+            status = client.wait_for_orchestration("the-killer", 2 * WAIT_MAX) => break status.unwrap(),
         }
     };
     let ErrorDetails::Poison { attempt_count, .. } = failure(status) else { panic!("expected poison") };

@@ -34,7 +34,7 @@ async fn strays_become_dead_letters_after_their_time_and_do_not_block() {
     }
 
     let letters = async || client.list_dead_letters(None).await.unwrap();
-    until("both are put aside", async || letters().await.len() >= 2).await;
+    until("both are dead letters", async || letters().await.len() >= 2).await;
     for letter in letters().await {
         assert_eq!(letter.reason, "no such instance");
         assert_eq!(

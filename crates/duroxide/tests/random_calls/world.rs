@@ -12,7 +12,7 @@ use duroxide_provider::{
 };
 
 use crate::{
-    fixture::{PATIENCE, node, quick_options},
+    fixture::{WAIT_MAX, node, quick_options},
     script,
     seeded_random::Luck,
     store::Store,
@@ -123,7 +123,7 @@ impl World {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        if tokio::time::timeout(PATIENCE, quiet).await.is_err() {
+        if tokio::time::timeout(WAIT_MAX, quiet).await.is_err() {
             panic!("not quiet: {:#?}\n{}", open(&self.store.snapshot().await), self.story());
         }
         self.stop_runtime(None).await;

@@ -6,7 +6,7 @@ use duroxide::{prelude::*, runtime::RuntimeLimits, typed::TypedStatus};
 use serde::{Deserialize, Serialize};
 
 use super::store;
-use crate::fixture::PATIENCE;
+use crate::fixture::WAIT_MAX;
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 enum Step {
@@ -34,7 +34,7 @@ async fn a_handle_watches_and_signals_its_instance() {
     let runtime = Runtime::builder(store).orchestration::<approve>().build().await.unwrap();
     let handle = client.start::<approve>("a-1", 7).await.unwrap();
     assert_eq!(handle.id(), "a-1");
-    let waiting = handle.wait_until(|step| matches!(step, Step::Waiting { .. }), PATIENCE).await.unwrap();
+    let waiting = handle.wait_until(|step| matches!(step, Step::Waiting { .. }), WAIT_MAX).await.unwrap();
     assert_eq!(waiting, Some(Step::Waiting { since: 7 }));
     assert_eq!(handle.status().await.unwrap(), TypedStatus::Running);
     let too_short = handle.result_within(Duration::ZERO).await.unwrap_err();
@@ -46,14 +46,14 @@ async fn a_handle_watches_and_signals_its_instance() {
     crate::fixture::recorded(&client, "a-1", open).await;
     again.raise("approval", &Approval { by: "Ada".to_owned() }).await.unwrap();
     assert_eq!(
-        again.wait_until(|step| *step == Step::Approved, PATIENCE).await.unwrap(),
+        again.wait_until(|step| *step == Step::Approved, WAIT_MAX).await.unwrap(),
         Some(Step::Approved)
     );
     assert_eq!(again.custom_status().await.unwrap(), Some(Step::Approved));
     again.enqueue("remarks", "fine").await.unwrap();
     assert_eq!(handle.result().await.unwrap(), Ok("Ada: fine".to_owned()));
     assert_eq!(handle.status().await.unwrap(), TypedStatus::Completed("Ada: fine".to_owned()));
-    let never = handle.wait_until(|step| matches!(step, Step::Waiting { .. }), PATIENCE).await.unwrap();
+    let never = handle.wait_until(|step| matches!(step, Step::Waiting { .. }), WAIT_MAX).await.unwrap();
     assert_eq!(never, None, "it ended with another status");
     runtime.shutdown(None).await;
 }

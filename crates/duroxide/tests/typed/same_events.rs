@@ -5,7 +5,7 @@ use std::time::Duration;
 use duroxide::{BackoffStrategy, EventKind, Key, OrchestrationRegistry, prelude::*};
 
 use super::store;
-use crate::fixture::{PATIENCE, until};
+use crate::fixture::{WAIT_MAX, until};
 
 #[duroxide::activity]
 async fn add(_ctx: ActivityContext, a: u32, b: u32) -> Result<u32, String> {
@@ -147,7 +147,7 @@ async fn typed_calls_record_the_events_of_calls_by_name() {
             client.raise_event(id, "hurry", "true").await.unwrap();
             client.enqueue_event(id, "commands", "\"go\"").await.unwrap();
         }
-        client.wait_for_orchestration(id, PATIENCE).await.unwrap();
+        client.wait_for_orchestration(id, WAIT_MAX).await.unwrap();
     }
     assert_eq!(handle.result().await.unwrap(), Ok("done".to_owned()));
     for execution in [1, 2] {

@@ -27,7 +27,7 @@ const PROMISED: Duration = Duration::from_millis(100);
 /// What the console may cost the load, in percent.
 const PROMISED_COST: f64 = 5.0;
 /// How long the pages may take to be read in full for the first time.
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_MAX: Duration = Duration::from_secs(120);
 
 fn main() {
     let option = |name: &str, default: u32| {
@@ -177,8 +177,8 @@ async fn wait_until_filled(url: &str, text: &str) {
         if page.contains(text) && !page.contains("The others are being read.") {
             return;
         }
-        if begin.elapsed() > PATIENCE {
-            println!("{url} was not filled within {PATIENCE:?}");
+        if begin.elapsed() > WAIT_MAX {
+            println!("{url} was not filled within {WAIT_MAX:?}");
             return;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;

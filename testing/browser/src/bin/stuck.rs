@@ -98,7 +98,7 @@ async fn story(path: &std::path::Path) -> (Client, Arc<Runtime>) {
     let card = TagFilter::Tags(["card".to_owned()].into());
     let fetched = store.fetch_work_item(Duration::from_secs(30), Duration::ZERO, None, &card).await;
     let (_, token, _) = fetched.expect("fetches").expect("the activity is queued");
-    store.dead_letter_work_item(&token, "the card reader is gone").await.expect("is put aside");
+    store.dead_letter_work_item(&token, "the card reader is gone").await.expect("becomes a dead letter");
     tokio::time::sleep(Duration::from_secs(1)).await;
     (client, runtime)
 }

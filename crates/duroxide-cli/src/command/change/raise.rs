@@ -32,7 +32,7 @@ impl Raise {
         let store = context.writer().await?;
         each(&context.out, "raising", &ids, async |id| {
             check_open(&store, id).await?;
-            self.warn_if_unheard(&store, id).await?;
+            self.warn_if_not_awaited(&store, id).await?;
             store.client.raise_event(id, self.event.as_str(), data.as_str()).await?;
             Ok(Done::new("raised"))
         })
@@ -40,7 +40,7 @@ impl Raise {
     }
 
     /// Warns if the instance does not wait for the event: it would be recorded, and no later wait would receive it.
-    async fn warn_if_unheard(&self, store: &Store, id: &str) -> Outcome<()> {
+    async fn warn_if_not_awaited(&self, store: &Store, id: &str) -> Outcome<()> {
         let waits = awaited(&store.client.explain(id).await?);
         if !waits.contains(&self.event) {
             let (id, event) = (clean(id), clean(&self.event));

@@ -70,7 +70,7 @@ pub async fn test_dead_letter_needs_a_live_lock<F: ProviderFactory + ?Sized>(fac
     let moved = fixture.provider.dead_letter_work_item(&work.token, REASON).await;
     moved.expect("dead_letter_work_item must accept a live lock");
     let acked = fixture.provider.ack_work_item(&work.token, None).await;
-    assert_permanent(acked, "the lock of an activity that was put aside is gone");
+    assert_permanent(acked, "the lock of an activity that became a dead letter is gone");
 }
 
 /// A retried dead letter is back in its queue, visible, with no attempts (16.12).
@@ -129,7 +129,10 @@ pub async fn test_undecodable_rows_become_dead_letters<F: ProviderFactory + ?Siz
             "the reason is {:?}",
             letter.reason
         );
-        assert_eq!(letter.attempt_count, 2, "it must be put aside when its count exceeds the maximum of 1");
+        assert_eq!(
+            letter.attempt_count, 2,
+            "it must become a dead letter when its count exceeds the maximum of 1"
+        );
         assert_eq!(letter.instance_id.as_deref(), Some("i"));
     }
 }
@@ -155,7 +158,7 @@ pub async fn test_messages_for_unknown_instance_become_dead_letters<F: ProviderF
     }
     fixture.send(start("ghost")).await;
     let claim = fixture.claim_instance("ghost").await;
-    assert_eq!(claim.item.messages, [start("ghost")], "what was put aside must not come by itself");
+    assert_eq!(claim.item.messages, [start("ghost")], "a dead letter must not come by itself");
     fixture.commit(&claim, first_round("ghost")).await;
     fixture.admin().retry_dead_letter(&letters[0].id).await.expect("a dead letter can be retried");
     let claim = fixture.claim_instance("ghost").await;

@@ -4,7 +4,7 @@
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    rules::{BatchBound, Extent, QueuedMessage, VisibleMessages},
+    rules::{ClaimBound, Extent, QueuedMessage, VisibleMessages},
     store::MessageKind,
 };
 
@@ -39,7 +39,7 @@ macro_rules! message_columns {
     };
 }
 
-/// [`BatchBound::admits`] in SQL: `$3` are the bytes, `$4` the messages.
+/// [`ClaimBound::admits`] in SQL: `$3` are the bytes, `$4` the messages.
 const VISIBLE: &str = concat!(
     "SELECT found.* FROM (SELECT ",
     message_columns!(),
@@ -138,7 +138,7 @@ impl LargeMailbox<'_> {
     pub(in crate::tables) fn visible(
         &mut self,
         now: Timestamp,
-        bound: BatchBound,
+        bound: ClaimBound,
     ) -> Result<VisibleMessages, DatabaseError> {
         let rows = self.rows(VISIBLE, parameters![micros(now), limit(bound.bytes), limit(bound.messages)])?;
         let messages: Vec<QueuedMessage> =

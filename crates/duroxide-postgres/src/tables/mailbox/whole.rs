@@ -2,7 +2,7 @@
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    rules::{BatchBound, QueuedMessage},
+    rules::{ClaimBound, QueuedMessage},
     store::MessageKind,
 };
 
@@ -43,7 +43,7 @@ impl<'a> WholeMailbox<'a> {
         self.queued().filter(|message| message.holds_back(now)).map(|message| message.number).min()
     }
 
-    pub(in crate::tables) fn visible(self, now: Timestamp, bound: BatchBound) -> Visible {
+    pub(in crate::tables) fn visible(self, now: Timestamp, bound: ClaimBound) -> Visible {
         let hidden = self.held_from(now);
         let mut found = Visible { are_all: true, ..Visible::default() };
         let mut bytes = 0_usize;

@@ -147,7 +147,8 @@ pub(in crate::memory) fn limit(filter: &InstanceFilter) -> usize {
 fn is_named(change: InstanceChange, before: &InstanceRow, after: &InstanceRow) -> bool {
     let mut named = InstanceRow { readiness: after.readiness, route: after.route, ..before.clone() };
     if change >= InstanceChange::Lock {
-        (named.lock, named.suspect, named.losses) = (after.lock.clone(), after.suspect, after.losses);
+        (named.lock, named.may_be_poison, named.losses) =
+            (after.lock.clone(), after.may_be_poison, after.losses);
     }
     if change >= InstanceChange::Round {
         (named.execution_id, named.updated_at) = (after.execution_id, after.updated_at);

@@ -4,7 +4,7 @@ use duroxide_core::Timestamp;
 
 use super::MemoryTables;
 use crate::{
-    rules::{BatchBound, Extent, MailboxTable, NewMessage, QueuedMessage, Rows, VisibleMessages},
+    rules::{ClaimBound, Extent, MailboxTable, NewMessage, QueuedMessage, Rows, VisibleMessages},
     store::MessageKind,
 };
 
@@ -17,7 +17,7 @@ impl MailboxTable for MemoryTables {
         &mut self,
         instance: u64,
         now: Timestamp,
-        bound: BatchBound,
+        bound: ClaimBound,
     ) -> Rows<VisibleMessages> {
         Ok(self.messages.visible(instance, now, bound))
     }

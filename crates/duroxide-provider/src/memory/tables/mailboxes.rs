@@ -10,7 +10,7 @@ use duroxide_core::Timestamp;
 
 use super::table::{Index, Table, refile};
 use crate::{
-    rules::{BatchBound, Extent, NOT_HIDDEN, NewMessage, QueuedMessage, VisibleMessages},
+    rules::{ClaimBound, Extent, NOT_HIDDEN, NewMessage, QueuedMessage, VisibleMessages},
     store::{CANCELLATION, MessageKind, calling_parent},
 };
 
@@ -183,7 +183,7 @@ impl Mailboxes {
         &self,
         instance: u64,
         now: Timestamp,
-        bound: BatchBound,
+        bound: ClaimBound,
     ) -> VisibleMessages {
         let hidden = self.oldest_hidden(instance, now);
         let mut visible = VisibleMessages { messages: Vec::new(), are_all: true };

@@ -49,7 +49,7 @@ pub struct InstanceRow {
     /// The lock of the last claim. It stays after its lease ended, until the next claim.
     pub lock: Option<InstanceLock>,
     /// Whether the instance may be poison: a lease on it ended, or it was abandoned with the attempt counted.
-    pub suspect: bool,
+    pub may_be_poison: bool,
     /// Its lost claims.
     #[serde(default)]
     pub losses: Losses,
@@ -76,7 +76,7 @@ impl InstanceRow {
             created_at: now,
             updated_at: now,
             lock: None,
-            suspect: false,
+            may_be_poison: false,
             losses: Losses::default(),
             route: None,
             readiness: Readiness::waits_for_message(),

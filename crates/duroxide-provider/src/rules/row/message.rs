@@ -71,7 +71,7 @@ impl QueuedMessage {
         self.enqueued_at.max(self.due_at)
     }
 
-    /// The key by which a batch is sorted for delivery.
+    /// The key by which the messages of a claim are sorted for delivery.
     pub fn arrival(&self) -> Arrival {
         Arrival { number: self.number, enqueued_at: self.enqueued_at, due_at: self.due_at }
     }
@@ -109,14 +109,14 @@ pub struct VisibleMessages {
 
 /// How much of a mailbox a claim reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BatchBound {
+pub struct ClaimBound {
     /// Messages, at most.
     pub messages: usize,
     /// Bytes of JSON, at most; the first message is always taken.
     pub bytes: usize,
 }
 
-impl BatchBound {
+impl ClaimBound {
     /// Whether a claim with this many messages takes another one, with which it has this many bytes.
     pub fn admits(self, taken: usize, bytes_with_it: usize) -> bool {
         taken < self.messages && (taken == 0 || bytes_with_it <= self.bytes)

@@ -66,7 +66,7 @@ pub trait InstanceTable {
 pub enum InstanceChange {
     /// No other column.
     Readiness,
-    /// The lock, the losses, and whether it is suspect.
+    /// The lock, the losses, and whether it may be poison.
     Lock,
     /// The columns of [`Self::Lock`], the current execution and the time of the last change.
     Round,

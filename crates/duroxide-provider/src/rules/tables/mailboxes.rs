@@ -3,7 +3,7 @@
 use duroxide_core::Timestamp;
 
 use crate::{
-    rules::{BatchBound, Extent, NOT_HIDDEN, QueuedMessage, Rows, VisibleMessages},
+    rules::{ClaimBound, Extent, NOT_HIDDEN, QueuedMessage, Rows, VisibleMessages},
     store::{MessageKind, MessageRow},
 };
 
@@ -13,7 +13,7 @@ pub trait MailboxTable {
     fn insert_message(&mut self, instance: u64, message: &NewMessage<'_>) -> Rows<bool>;
 
     /// Messages that are due, not hidden, and not queue messages behind a hidden queue message, by position.
-    fn visible_messages(&mut self, instance: u64, now: Timestamp, bound: BatchBound)
+    fn visible_messages(&mut self, instance: u64, now: Timestamp, bound: ClaimBound)
     -> Rows<VisibleMessages>;
 
     /// The first message of this kind that is due and not hidden, by position.

@@ -9,18 +9,18 @@ use crate::rules::{InstanceChange, Lease, Rows, Rules, Tables};
 impl<T: Tables> Rules<T> {
     /// The clock was set back: shortens every lease that would end later than its length from now, so that locks do not
     /// last until the clock has caught up. Ended leases stay ended.
-    pub(in crate::rules) fn shorten_leases(&mut self) -> Rows<()> {
+    pub(in crate::rules) fn shorten_long_leases(&mut self) -> Rows<()> {
         let now = self.now;
         for mut row in self.tables.leased_instances(now)? {
             // The lease of an instance that can be claimed has ended, and must not become live again.
             let ended = row.ready_number().is_some();
-            if row.lock.as_mut().is_some_and(|lock| clamp(&mut lock.lease, ended, now)) {
+            if row.lock.as_mut().is_some_and(|lock| shorten(&mut lock.lease, ended, now)) {
                 self.settle_with(row, InstanceChange::Lock)?;
             }
         }
         for mut activity in self.tables.leased_activities(now)? {
             let ended = activity.is_ready();
-            if activity.lock.as_mut().is_some_and(|lease| clamp(lease, ended, now)) {
+            if activity.lock.as_mut().is_some_and(|lease| shorten(lease, ended, now)) {
                 self.settle_activity(activity)?;
             }
         }
@@ -63,7 +63,7 @@ impl<T: Tables> Rules<T> {
 }
 
 /// Ends a lease that must not live again, or shortens one that is too long. Returns whether it changed.
-fn clamp(lease: &mut Lease, ended: bool, now: Timestamp) -> bool {
+fn shorten(lease: &mut Lease, ended: bool, now: Timestamp) -> bool {
     let latest = if ended { now } else { now.saturating_add(lease.length) };
     let changes = latest < lease.until;
     lease.until = lease.until.min(latest);

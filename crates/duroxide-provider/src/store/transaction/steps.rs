@@ -12,11 +12,9 @@ use duroxide_core::Timestamp;
 use crate::store::{
     ActivityFetch, Answer, ApplyError, Batch, BatchPart, Claimed, DeadLetterNote, Done, FailureClass, Fault,
     FetchRequest, InstanceFetch, Op, Readies, Refusal, StoreFailure, StoredNode, Submitted, WaitingFetch,
+    bounds,
 };
 use crate::{OrchestrationClaim, WorkClaim};
-
-/// How many filters are remembered as having found nothing. Fetches of one runtime all have the same.
-const EXHAUSTED_MAX: usize = 8;
 
 /// The steps of a transaction: `begin`, any of the others, then `commit` or `rollback`.
 ///
@@ -36,7 +34,7 @@ pub trait TransactionSteps {
 
     /// Shortens every lease that would end later than its length from now: the clock was set back, and locks must not
     /// last until the clock has caught up. Ended leases stay ended.
-    fn clamp_leases(&mut self) -> Result<(), StoreFailure>;
+    fn shorten_leases(&mut self) -> Result<(), StoreFailure>;
 
     /// Lets every lease that was live before the clock was set forward by this much end that much later, at most one
     /// lease from now: for their holders no time has passed. Items that can already be claimed stay ready. Sessions
@@ -167,7 +165,7 @@ fn change_leases<S: TransactionSteps + ?Sized>(steps: &mut S, forward: Duration)
     if !forward.is_zero() {
         caught("move_leases", FailureClass::Permanent, || steps.move_leases(forward))?;
     }
-    caught("clamp_leases", FailureClass::Permanent, || steps.clamp_leases())
+    caught("shorten_leases", FailureClass::Permanent, || steps.shorten_leases())
 }
 
 /// Serves the fetches of a queue, oldest first. A fetch gets nothing if the store was asked for it before and the batch made
@@ -193,7 +191,7 @@ fn serve_queue<F: FetchRequest, C>(
             let mut claimed =
                 claim(request).map_err(|failure| Fault::Broken { part: part(index), failure })?;
             claimed.took_all |= has_emptied_queue(request, claimed.items.len());
-            if claimed.took_all && exhausted.len() < EXHAUSTED_MAX {
+            if claimed.took_all && exhausted.len() < bounds::EXHAUSTED_FILTERS_MAX {
                 exhausted.push(request);
             }
             served.push(Some(claimed));

@@ -64,17 +64,17 @@ impl ModelEngine {
             let Some(key) = self.first_ready(fetch) else { break };
             let instance = self.instances.get_mut(&key).unwrap();
             // A lock that is left on a ready instance has ended: its turn may have crashed its process.
-            let is_suspect = instance.suspect || instance.lock.is_some();
-            if is_suspect && claimed.items.len() >= fetch.free_slots {
+            let may_be_poison = instance.may_be_poison || instance.lock.is_some();
+            if may_be_poison && claimed.items.len() >= fetch.free_slots {
                 break;
             }
             instance.claimed_as = instance.ready.take().map(|(_, needs)| needs).unwrap_or_default();
-            let batch = instance.batch(self.now, fetch.whole_mailbox);
-            let readable = self.read_batch(key, &batch, &mut claimed.dead_letters);
+            let taken = instance.claimable(self.now, fetch.whole_mailbox);
+            let readable = self.read_messages(key, &taken, &mut claimed.dead_letters);
             let is_early = !self.rounds_of.contains(&key)
                 && readable.iter().all(|(number, _)| self.early_messages.contains(number));
             if let Some(claim) = self.lock_instance(key, readable, fetch, nonce) {
-                claimed.early.extend((is_early && !is_suspect).then_some(claimed.items.len()));
+                claimed.early.extend((is_early && !may_be_poison).then_some(claimed.items.len()));
                 claimed.items.push(claim);
             }
             self.settle(key);
@@ -107,15 +107,15 @@ impl ModelEngine {
         }
     }
 
-    /// The messages of a batch that can be decoded. The others are hidden.
-    fn read_batch(
+    /// The messages among these that can be decoded. The others are hidden.
+    fn read_messages(
         &mut self,
         key: u64,
-        batch: &[u64],
+        taken: &[u64],
         notes: &mut Vec<DeadLetterNote>,
     ) -> Vec<(u64, WorkItem)> {
         let mut readable = Vec::new();
-        for number in batch {
+        for number in taken {
             let message = self.instances.get_mut(&key).unwrap().message(*number);
             match serde_json::from_str(&message.data) {
                 Ok(item) => readable.push((*number, item)),
@@ -152,7 +152,7 @@ impl ModelEngine {
         if messages.is_empty() || !(instance.is_known() || has_start) {
             return None;
         }
-        instance.suspect |= instance.lock.is_some();
+        instance.may_be_poison |= instance.lock.is_some();
         instance.losses.lost += u32::from(instance.lock.is_some());
         let lock = Lock::new(key, nonce, self.now, fetch.lock_timeout, fetch.node);
         let lock_token = lock.token.clone();

@@ -26,7 +26,7 @@ pub(super) struct Instance {
     pub(super) execution_id: u64,
     pub(super) executions: BTreeMap<u64, Execution>,
     pub(super) lock: Option<Lock>,
-    pub(super) suspect: bool,
+    pub(super) may_be_poison: bool,
     pub(super) losses: Losses,
     /// By due time, then by number.
     pub(super) messages: Vec<Message>,

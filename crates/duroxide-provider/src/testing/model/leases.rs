@@ -34,7 +34,7 @@ impl Lock {
     }
 
     /// The clock was set back: an ended lease ends now, and each other one at most one length from now.
-    fn clamp(&mut self, now: Timestamp, has_ended: bool) {
+    fn shorten(&mut self, now: Timestamp, has_ended: bool) {
         let latest = if has_ended { now } else { now.saturating_add(self.length) };
         self.until = self.until.min(latest);
     }
@@ -52,18 +52,18 @@ impl Lock {
 }
 
 impl ModelEngine {
-    pub(super) fn clamp_all(&mut self) {
+    pub(super) fn shorten_all(&mut self) {
         let now = self.now;
         let locked = self.instances.iter().filter(|(_, instance)| instance.lock.is_some());
         for key in locked.map(|(key, _)| *key).collect::<Vec<_>>() {
             self.change(key, |instance| {
                 let has_ended = instance.ready.is_some();
-                instance.lock.iter_mut().for_each(|lock| lock.clamp(now, has_ended));
+                instance.lock.iter_mut().for_each(|lock| lock.shorten(now, has_ended));
             });
         }
         for activity in self.activities.values_mut() {
             let has_ended = activity.waits_until.is_none();
-            activity.lock.iter_mut().for_each(|lock| lock.clamp(now, has_ended));
+            activity.lock.iter_mut().for_each(|lock| lock.shorten(now, has_ended));
             activity.settle(now);
         }
         for session in self.sessions.values_mut() {

@@ -92,24 +92,24 @@ impl Instance {
     }
 
     /// The numbers of the messages that a claim takes, in the order of delivery.
-    pub(super) fn batch(&self, now: Timestamp, whole_mailbox: bool) -> Vec<u64> {
-        let mut batch: Vec<&Message> = Vec::new();
+    pub(super) fn claimable(&self, now: Timestamp, whole_mailbox: bool) -> Vec<u64> {
+        let mut taken: Vec<&Message> = Vec::new();
         let mut bytes = 0;
         for message in self.visible(now) {
             bytes += message.data.len();
-            let is_full = batch.len() == CLAIM_MESSAGES_MAX || (bytes > CLAIM_BYTES_MAX && !batch.is_empty());
+            let is_full = taken.len() == CLAIM_MESSAGES_MAX || (bytes > CLAIM_BYTES_MAX && !taken.is_empty());
             if is_full && !whole_mailbox {
                 break;
             }
-            batch.push(message);
+            taken.push(message);
         }
         for kind in [MessageKind::Start, MessageKind::ContinueAsNew] {
             let start = self.visible(now).find(|message| message.kind == kind);
-            let is_taken = |start: &&Message| batch.iter().any(|message| message.number == start.number);
-            batch.extend(start.filter(|start| !is_taken(start)));
+            let is_taken = |start: &&Message| taken.iter().any(|message| message.number == start.number);
+            taken.extend(start.filter(|start| !is_taken(start)));
         }
         let mut order: Vec<_> =
-            batch.iter().map(|message| (visible_since(message, &batch), message.number)).collect();
+            taken.iter().map(|message| (visible_since(message, &taken), message.number)).collect();
         order.sort_unstable();
         order.into_iter().map(|(_, number)| number).collect()
     }
@@ -196,7 +196,7 @@ impl Instance {
 
 /// When a message of a claim became visible: it was due, it was enqueued, and so were all messages of the claim that came
 /// before it. A clock that was set back in between does not count.
-fn visible_since(message: &Message, batch: &[&Message]) -> Timestamp {
-    let came_before = batch.iter().filter(|other| other.number <= message.number);
+fn visible_since(message: &Message, taken: &[&Message]) -> Timestamp {
+    let came_before = taken.iter().filter(|other| other.number <= message.number);
     came_before.map(|other| other.enqueued_at).fold(message.due_at, Timestamp::max)
 }

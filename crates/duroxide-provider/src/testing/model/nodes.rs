@@ -98,7 +98,7 @@ impl ModelEngine {
                 let key = self.locked_instance(token).unwrap();
                 let instance = self.instances.get_mut(&key).unwrap();
                 change(&mut instance.losses);
-                instance.suspect |= instance.losses.lost > 0;
+                instance.may_be_poison |= instance.losses.lost > 0;
                 instance.losses
             }
             ClaimToken::Activity(token) => {

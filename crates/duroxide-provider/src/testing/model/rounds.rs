@@ -45,8 +45,8 @@ impl ModelEngine {
                 execution.turns += 1;
             }
             round.next.iter().for_each(|next| instance.commit(next, now));
-            instance.suspect &= instance.messages.iter().any(|message| message.attempts > 0);
-            if !instance.suspect {
+            instance.may_be_poison &= instance.messages.iter().any(|message| message.attempts > 0);
+            if !instance.may_be_poison {
                 instance.losses = Losses::default();
             }
             Answer::RoundCommitted { instance: instance.id.clone(), ended: instance.ended_by(round) }
@@ -111,7 +111,7 @@ impl ModelEngine {
             instance.ready = None;
             instance.lock = None;
             instance.release(hidden_until, ignore_attempt);
-            instance.suspect |= !ignore_attempt;
+            instance.may_be_poison |= !ignore_attempt;
         });
         Ok(Answer::Done)
     }

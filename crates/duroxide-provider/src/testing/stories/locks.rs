@@ -1,4 +1,4 @@
-//! Leases, tokens, attempts and suspects of instances.
+//! Leases, tokens, attempts, and instances that may be poison.
 
 use std::time::Duration;
 
@@ -176,18 +176,21 @@ pub fn a_hidden_start_keeps_its_place_when_others_are_released(mut s: Scenario) 
 }
 
 /// D5: prefetch must not spread poison.
-pub fn suspects_are_claimed_only_into_free_slots(mut s: Scenario) {
-    s.send(&start("suspect"));
+pub fn what_may_be_poison_is_claimed_only_into_free_slots(mut s: Scenario) {
+    s.send(&start("lost"));
     s.claim().unwrap();
     s.pass_lease();
     let with_slots = |max, free_slots| InstanceFetch { free_slots, ..batch_fetch(max) };
     assert!(s.claim_all(&with_slots(3, 0)).items.is_empty());
     s.send(&start("healthy 1"));
     s.send(&start("healthy 2"));
-    assert!(s.claim_all(&with_slots(3, 0)).items.is_empty(), "the claim stops in front of the suspect");
+    assert!(
+        s.claim_all(&with_slots(3, 0)).items.is_empty(),
+        "the claim stops in front of what may be poison"
+    );
     let claimed = s.claim_all(&with_slots(3, 1)).items;
     let instances: Vec<_> = claimed.iter().map(|claim| claim.instance.as_str()).collect();
-    assert_eq!(instances, ["suspect", "healthy 1", "healthy 2"]);
+    assert_eq!(instances, ["lost", "healthy 1", "healthy 2"]);
 }
 
 /// D5

@@ -195,7 +195,7 @@ pub fn locks_of_a_dead_node_end_and_count_an_attempt(mut s: Scenario) {
 }
 
 /// D5: a crash counts an attempt for everything that was claimed, and may be due to it.
-pub fn claims_of_a_dead_node_become_suspects(mut s: Scenario) {
+pub fn claims_of_a_dead_node_may_be_poison(mut s: Scenario) {
     let dead = join(&mut s, "dead");
     s.send(&start("a"));
     s.claim_all(&turns_of(dead, 1)).items.pop().unwrap();

@@ -42,7 +42,7 @@ pub(super) enum Unfinished {
 /// The result of a run in which the code returned or panicked.
 pub(super) type Outcome = Result<Result<String, ErrorDetails>, Unfinished>;
 
-/// Turns a result or an error over the payload limit into a failure (semantics 15.2).
+/// Turns a result or an error over the payload limit into a failure (15.2).
 pub(super) fn limited(
     result: Result<String, ErrorDetails>,
     payload_bytes_max: Option<usize>,

@@ -13,7 +13,7 @@ use crate::env::{Moment, lock};
 type Key = (String, u64, u64);
 
 /// The activities this node has claimed. A committed round that cancels an activity, or asks it to stop, fires the
-/// activity's token at once instead of at the next renewal (semantics 7.3).
+/// activity's token at once instead of at the next renewal (7.3).
 #[derive(Debug, Default)]
 pub(crate) struct RunningActivities {
     entries: Mutex<Entries>,

@@ -24,7 +24,7 @@ impl ActivityWork {
         self.ack(call, &call.completion(Err(details)), Duration::ZERO).await;
     }
 
-    /// Abandons an activity without a handler here: another node, or a later deployment, may have it (semantics 16.8).
+    /// Abandons an activity without a handler here: another node, or a later deployment, may have it (16.8).
     pub(super) async fn abandon_unregistered(&mut self, call: &Call) {
         let options = &self.node.options;
         let backoff = options.unregistered_backoff.delay(self.attempt_count);
@@ -54,7 +54,7 @@ impl ActivityWork {
         self.ack(&call, &call.completion(Err(details)), Duration::ZERO).await;
     }
 
-    /// Fails an activity that was attempted too often (semantics 16.7).
+    /// Fails an activity that was attempted too often (16.7).
     pub(super) async fn poison(&mut self, call: Call) {
         let (attempt_count, max_attempts) = (self.attempt_count, self.node.options.max_attempts);
         let details = ErrorDetails::Poison {
@@ -71,7 +71,7 @@ impl ActivityWork {
         self.ack(&call, &call.completion(Err(details)), Duration::ZERO).await;
     }
 
-    /// Moves an item that is not an activity to the dead letters (semantics 16.10).
+    /// Moves an item that is not an activity to the dead letters (16.10).
     pub(super) async fn dead_letter(&mut self) {
         let kind = self.kind;
         error!(target: "duroxide::runtime", kind, "unexpected WorkItem in Worker dispatcher");

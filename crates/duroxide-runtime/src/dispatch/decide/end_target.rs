@@ -4,8 +4,8 @@ use duroxide_core::{EventKind, engine::Seed};
 
 use super::{
     Claimed, EndTarget, ExecutionState, Policy, UNKNOWN_VERSION,
-    batch::{start_item, successor_item, wanted_handler},
     history::{recorded_handler, recorded_parent},
+    messages::{start_item, successor_item, wanted_handler},
 };
 
 /// The execution to end. An execution that continued as new has ended already; its successor fails instead, with

@@ -6,11 +6,10 @@ use duroxide_core::{
 use duroxide_provider::VersionTriple;
 
 use super::{
-    Cause, Claimed, Decision, EndTarget, ExecutionState, NOT_PROCESSED_HERE, Policy, Termination,
-    batch::{start_item, successor_item, wanted_handler},
-    end_target,
+    Cause, Claimed, Decision, EndTarget, ExecutionState, NOT_PROCESSED_HERE, Policy, Termination, end_target,
     history::recorded_handler,
     lacking_nodes::lacking,
+    messages::{start_item, successor_item, wanted_handler},
 };
 
 /// Fails the execution as poison, with the messages of the claim.

@@ -1,5 +1,5 @@
 //! Reads the facts of an execution from its stored history: its handler, its parent, and the duroxide version that it is
-//! pinned to (semantics 17).
+//! pinned to (17).
 
 use duroxide_core::{Event, EventKind, ParentLink, TraceContext, TracedInput, current_build_version};
 use duroxide_provider::{SemverRange, VersionRange, VersionTriple};

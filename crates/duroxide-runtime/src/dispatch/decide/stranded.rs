@@ -4,14 +4,14 @@ use duroxide_core::{ConfigErrorKind, ErrorDetails, engine::Ending};
 use duroxide_provider::MissingCapability;
 
 use super::{
-    Cause, Claimed, Decision, EndTarget, ExecutionState, NOT_PROCESSED_HERE, Policy, Termination,
-    batch::cancellation, end_target, execution_state,
+    Cause, Claimed, Decision, EndTarget, ExecutionState, NOT_PROCESSED_HERE, Policy, Termination, end_target,
+    execution_state, messages::cancellation,
 };
 
 /// Why an instance that no node can run is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StrandedEnd {
-    /// No node that can run it has been available for too long (semantics 17.5).
+    /// No node that can run it has been available for too long (17.5).
     Unsupported {
         missing: MissingCapability,
     },

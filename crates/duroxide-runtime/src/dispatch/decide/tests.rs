@@ -6,7 +6,7 @@ use duroxide_core::{ErrorDetails, FnOrchestration, PoisonMessageType};
 use duroxide_provider::NodeCapability;
 use semver::Version;
 
-use super::{batch::is_wake_up, history::is_seed_only, *};
+use super::{history::is_seed_only, messages::is_wake_up, *};
 
 /// A node that has `order` in version 1.0.0.
 struct OnlyOrder;
@@ -335,7 +335,7 @@ fn the_attempt_after_the_last_one_is_poison() {
     assert_eq!(unstarted(&poisoned).version, "1.0.0");
 }
 
-/// S1.12, S1.35: the error holds the whole batch.
+/// S1.12, S1.35: the error holds all messages.
 #[test]
 fn a_poison_error_holds_the_messages() {
     let messages = vec![start("order", None), raised()];

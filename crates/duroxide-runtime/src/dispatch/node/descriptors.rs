@@ -8,7 +8,7 @@ use crate::env::lock;
 const REMEMBERED_MAX: usize = 8_192;
 
 /// Name and handler version of executions whose turns ran here. The contexts of activities have both, and must not read
-/// a history for them (semantics 7.6).
+/// a history for them (7.6).
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
     known: Mutex<HashMap<(String, u64), Known>>,

@@ -64,7 +64,7 @@ pub(crate) fn worker_id(node: &Node, slot: usize) -> String {
     format!("work-{slot}-{id}")
 }
 
-/// The owner id of a slot's sessions: the configured node id, else the worker id of the slot (semantics 13.1).
+/// The owner id of a slot's sessions: the configured node id, else the worker id of the slot (13.1).
 fn session_owner(node: &Node, slot: usize) -> String {
     node.options.worker_node_id.clone().unwrap_or_else(|| worker_id(node, slot))
 }

@@ -1,4 +1,4 @@
-//! Finds out whether a call whose answer was lost had succeeded (semantics 16.5, 22).
+//! Finds out whether a call whose answer was lost had succeeded (16.5, 22).
 //!
 //! A retry of such a call finds that its lock has ended. If the first try succeeded, its effects are counted and logged
 //! as usual. The history decides, because no other worker can have written the same events at the same time.

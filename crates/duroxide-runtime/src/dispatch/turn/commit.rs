@@ -185,7 +185,7 @@ impl InstanceWork {
         }))
     }
 
-    /// Whether this node starts the successor of an execution that continued as new (semantics 8.2, 8.5).
+    /// Whether this node starts the successor of an execution that continued as new (8.2, 8.5).
     fn successor(&self, turn: &Turn, name: &str) -> Successor {
         let Outcome::ContinuedAsNew(continuation) = &turn.outcome else { return Successor::Elsewhere };
         if !self.node.store.commits_rounds() {
@@ -222,7 +222,7 @@ impl InstanceWork {
         }
     }
 
-    /// Fails the execution of a round that the store refuses permanently, with a single attempt (semantics 16.5).
+    /// Fails the execution of a round that the store refuses permanently, with a single attempt (16.5).
     async fn fail_round(
         &mut self,
         error: ProviderError,
@@ -276,7 +276,7 @@ impl InstanceWork {
         Ok(())
     }
 
-    // ---- batches that write no event -------------------------------------------------------------------------
+    // ---- messages that write no event ------------------------------------------------------------------------
 
     /// Drops the messages of an instance that has ended. A child that was to start under this id fails.
     pub(super) async fn drop_for_ended(&mut self, recorded: Option<&ParentLink>) {
@@ -286,17 +286,17 @@ impl InstanceWork {
             target: "duroxide::runtime",
             instance, messages = ?labels_of(&messages), "dropping messages for an instance that has ended"
         );
-        self.drop_batch(refused.notices).await;
+        self.drop_messages(refused.notices).await;
     }
 
     /// Drops the messages of an instance that never existed.
     pub(super) async fn drop_for_unknown(&mut self) {
         let (instance, messages) = (&self.claim.instance, labels_of(&self.claim.messages));
         warn!(target: "duroxide::runtime", instance, ?messages, "dropping messages for an unknown instance");
-        self.drop_batch(Vec::new()).await;
+        self.drop_messages(Vec::new()).await;
     }
 
-    async fn drop_batch(&mut self, notices: Vec<Notice>) {
+    async fn drop_messages(&mut self, notices: Vec<Notice>) {
         let Ok(items) = self.address(notices).await else { return self.abandon(None, true).await };
         let execution_id = self.claim.execution_id;
         let round = Round { execution_id, orchestrator_items: items, ..Round::default() };

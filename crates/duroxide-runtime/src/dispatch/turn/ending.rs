@@ -7,7 +7,7 @@ use duroxide_core::{
     engine::{Record, Seed},
 };
 
-/// The event id of a failure if the store does not know the length of the history (semantics 16.6).
+/// The event id of a failure if the store does not know the length of the history (16.6).
 const UNKNOWN_LAST_EVENT_ID: u64 = 99_998;
 
 /// The record from which the engine ends an execution. `last_event_id` is used for a history that cannot be decoded; `None` if
@@ -82,7 +82,7 @@ pub(crate) fn call_in_history(history: &[Event], child: &str) -> Option<ParentLi
     })
 }
 
-/// The messages of a dropped batch for the log: kind and identifying field of each. Payloads are logged by size.
+/// Messages that are dropped, for the log: kind and identifying field of each. Payloads are logged by size.
 pub(crate) fn labels_of(messages: &[WorkItem]) -> Vec<String> {
     messages.iter().map(label_of).collect()
 }

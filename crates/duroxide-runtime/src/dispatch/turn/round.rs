@@ -1,4 +1,4 @@
-//! Builds the round that a turn commits (semantics 2.16).
+//! Builds the round that a turn commits (2.16).
 
 use duroxide_core::{
     AppErrorKind, ErrorDetails, Event, EventKind, ParentLink, Timestamp, TracedInput, WorkItem,
@@ -130,7 +130,7 @@ pub(crate) fn notice_of(turn: &Turn) -> Option<Notice> {
     Some(Notice { link: turn.parent.clone()?, result })
 }
 
-/// The starts of a batch that are not accepted: the number to warn about, and the messages to parents.
+/// The starts of a claim that are not accepted: the number to warn about, and the messages to parents.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RefusedStarts {
     pub duplicates: usize,

@@ -56,7 +56,7 @@ impl InstanceWork {
             node: self.node.id.clone(),
         });
         let (accepted, recorded, unreadable_parent) = match &target {
-            // A plain start in the batch does not start the successor of an execution that continued as new.
+            // A plain start among the messages does not start the successor of an execution that continued as new.
             EndTarget::Unstarted(seed) if loaded.history.is_empty() => {
                 (start_item(&self.claim.messages), seed.parent.clone(), None)
             }
@@ -123,7 +123,7 @@ impl InstanceWork {
     }
 
     /// The parent of an instance whose first event cannot be read: by the automatic id of the child, else by the
-    /// parent's history (semantics 6.6).
+    /// parent's history (6.6).
     async fn find_parent(&mut self, loaded: &LoadedExecution) -> Option<ParentLink> {
         if !loaded.history.is_empty() {
             return recorded_parent(&loaded.history);

@@ -261,7 +261,7 @@ fn a_duplicate_completion_leaves_nothing() {
 #[test]
 fn whether_a_text_is_used_is_found_by_an_index() {
     let mut shared = Shared::started();
-    let trace = shared.store.engine.trace_statements().unwrap();
+    let trace = shared.store.engine.trace_statements();
     shared.schedule();
     let statements = trace.statements();
     let unused = statements.iter().find(|sql| sql.contains("EXISTS (SELECT 1 FROM history")).unwrap();

@@ -310,9 +310,9 @@ impl StepLayer for ScriptedEngine {
         self.inner.rules().promote()
     }
 
-    fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
+    fn shorten_leases(&mut self) -> Result<(), StoreFailure> {
         self.plan.pass(Point::ClampLeases, "")?;
-        self.inner.rules().clamp_leases()
+        self.inner.rules().shorten_leases()
     }
 
     fn move_leases(&mut self, by: Duration) -> Result<(), StoreFailure> {

@@ -25,7 +25,7 @@ pub(crate) struct Bounds {
 
 /// The groups are cached this many times as long as their read took. Failures are many only where something is badly
 /// wrong, and reading them must not add to the load.
-const PATIENCE: u32 = 100;
+const CACHED_PER_READ: u32 = 100;
 const BOUNDS: Bounds = Bounds { page: 500, total: 100_000 };
 
 /// A cache of failed instances in groups.
@@ -52,7 +52,7 @@ impl FailureCache {
     }
 
     pub(crate) fn with(bounds: Bounds) -> Self {
-        Self { bounds, cached: CachedAnswer::with_patience(PATIENCE) }
+        Self { bounds, cached: CachedAnswer::cached_for(CACHED_PER_READ) }
     }
 
     pub(super) async fn read(&self, client: &Client, redact: &Redact) -> Result<Found, ClientError> {

@@ -95,14 +95,14 @@ async fn listens_again(client: &Client) {
 }
 
 /// How often each text was received.
-async fn heard(client: &Client) -> BTreeMap<String, usize> {
-    let mut heard = BTreeMap::new();
+async fn messages_read(client: &Client) -> BTreeMap<String, usize> {
+    let mut messages_read = BTreeMap::new();
     for event in client.read_execution_history(LISTENER, 1).await.unwrap() {
         if let EventKind::ExternalEvent { data, .. } = event.kind {
-            *heard.entry(data).or_default() += 1;
+            *messages_read.entry(data).or_default() += 1;
         }
     }
-    heard
+    messages_read
 }
 
 /// S4.16: an event that wakes an instance by a statement of its own. If its caller got `Ok`, the event is stored once; if
@@ -123,7 +123,7 @@ async fn a_lost_answer_to_an_event_loses_and_doubles_none() {
         let data = format!("event {number}");
         match client.raise_event(LISTENER, "go", data.clone()).await {
             Ok(()) => {
-                until("it is heard", async || heard(&direct).await.contains_key(&data)).await;
+                until("it is read", async || messages_read(&direct).await.contains_key(&data)).await;
                 taken.push(data);
             }
             Err(_) => failed.push(data),
@@ -133,11 +133,11 @@ async fn a_lost_answer_to_an_event_loses_and_doubles_none() {
     assert_lost(&counts, LOST_MIN);
     direct.raise_event(LISTENER, "go", LAST).await.unwrap();
     assert_eq!(output(ended(&direct, LISTENER).await), LAST);
-    let heard = heard(&direct).await;
-    let times = |data: &String| heard.get(data).copied().unwrap_or_default();
+    let messages_read = messages_read(&direct).await;
+    let times = |data: &String| messages_read.get(data).copied().unwrap_or_default();
     assert!(failed.len() >= 2 * LOST_MIN, "{failed:?}");
-    assert!(taken.iter().all(|data| times(data) == 1), "{taken:?}: {heard:?}");
-    assert!(failed.iter().all(|data| times(data) <= 1), "{failed:?}: {heard:?}");
+    assert!(taken.iter().all(|data| times(data) == 1), "{taken:?}: {messages_read:?}");
+    assert!(failed.iter().all(|data| times(data) <= 1), "{failed:?}: {messages_read:?}");
     let late = failed.iter().filter(|data| times(data) == 1).count();
     println!("of {} events that failed {late} are there", failed.len());
     runtime.shutdown(None).await;

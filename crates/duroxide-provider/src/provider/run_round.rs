@@ -11,7 +11,7 @@ const OPERATION: &str = "run_round";
 
 /// A locked message of an instance, with the lock token that acknowledges it.
 ///
-/// A fetch locks all visible messages of an instance under one token, so all items of one batch have the same token.
+/// A fetch locks all visible messages of an instance under one token, so all items of one claim have the same token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DequeuedItem {
     /// The message.
@@ -98,8 +98,8 @@ impl OpenRound {
         self.round.next_execution = Some(next);
     }
 
-    /// Acknowledges the locked batch: the commit removes all messages that the token holds. One call is enough for the
-    /// whole batch, and it takes effect only with the commit.
+    /// Acknowledges the locked messages: the commit removes all messages that the token holds. One call is enough for
+    /// all of them, and it takes effect only with the commit.
     ///
     /// # Errors
     /// If the round is committed under another token.

@@ -152,7 +152,7 @@ pub struct HandlerCapability {
     pub supported_activities: Option<BTreeSet<String>>,
 }
 
-/// A version as a pinned execution stores it: pre-release and build parts do not count (semantics 17.1).
+/// A version as a pinned execution stores it: pre-release and build parts do not count (17.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct VersionTriple {
     /// The major version.

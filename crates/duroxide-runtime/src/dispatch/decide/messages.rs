@@ -1,4 +1,4 @@
-//! Finds starts and cancellations in a batch of messages.
+//! Finds starts and cancellations among the messages of a claim.
 
 use duroxide_core::{INITIAL_EXECUTION_ID, WorkItem};
 
