@@ -28,8 +28,8 @@ pub(super) fn quick() -> Vec<Row> {
             .line(Line::new("wake all", TOTAL).below(3.0).only_ours()),
         nothing("4 s", "--seconds 4").repeat(3),
         restart("2,000 / 200", "--instances 2000", "--instances 200"),
-        payload_10_kib("500 / 100", "--instances 500", "--instances 100"),
-        payload_100_kib("200 / 50", "--instances 200", "--instances 50"),
+        payload_10_kib("500 / 100", "--instances 500", "--instances 100").repeat(3),
+        payload_100_kib("200 / 50", "--instances 200", "--instances 50").repeat(3),
         replay("3 × 5,000 / 3 × 300", "--instances 3", "--instances 3 --activities 300"),
         two_processes("2,000 / 200", "--instances 2000", "--instances 200").slots(SLOTS),
     ]
@@ -182,13 +182,14 @@ fn restart(sizes: &'static str, ours: &str, published: &str) -> Row {
 
 fn payload_10_kib(sizes: &'static str, ours: &str, published: &str) -> Row {
     let bytes = |args| format!("{args} --bytes 10240");
-    Row::new("payload", "hello with 10 KiB", sizes, &bytes(ours), &bytes(published)).line(Line::new("", RATE))
+    Row::new("payload", "hello with 10 KiB", sizes, &bytes(ours), &bytes(published))
+        .line(Line::new("", RATE).at_least_times(25.0))
 }
 
 fn payload_100_kib(sizes: &'static str, ours: &str, published: &str) -> Row {
     let bytes = |args| format!("{args} --bytes 102400");
     Row::new("payload", "hello with 100 KiB", sizes, &bytes(ours), &bytes(published))
-        .line(Line::new("", RATE))
+        .line(Line::new("", RATE).at_least_times(10.0))
 }
 
 fn replay(sizes: &'static str, ours: &str, published: &str) -> Row {
