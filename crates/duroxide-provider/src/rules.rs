@@ -78,10 +78,10 @@ pub use self::{
     claims::identity_in_event,
     management::WorkRows,
     row::{
-        BatchBound, CONTINUED_AS_NEW, DeadLetterRow, ExecutionAge, ExecutionRow, Extent, InstanceLock,
-        InstanceRow, Lane, LaneId, Lease, Loaded, NOT_HIDDEN, Origin, QueuedActivity, QueuedMessage, RUNNING,
-        Readiness, Removal, Route, RouteId, SessionRow, VISIBLE_AT_ONCE, VisibleMessages,
-        is_end_of_execution, is_end_of_instance, is_start, still_hidden,
+        BatchBound, CONTINUED_AS_NEW, DeadLetterRow, ExecutionAge, ExecutionRow, Extent, Family,
+        InstanceLock, InstanceRow, Lane, LaneId, Lease, Loaded, NOT_HIDDEN, Origin, QueuedActivity,
+        QueuedMessage, RUNNING, Readiness, Removal, Route, RouteId, SessionRow, VISIBLE_AT_ONCE,
+        VisibleMessages, is_end_of_execution, is_end_of_instance, is_start, still_hidden,
     },
     tables::{
         ActivityItem, ActivityTable, DeadLetterTable, DueInstance, HistoryTable, InstanceChange,
