@@ -39,6 +39,14 @@ pub(crate) struct Needs<'a> {
     /// Instances whose first event is read, for the start that it records.
     pub(crate) first_events: BTreeSet<String>,
     pub(crate) ending_nodes: BTreeSet<String>,
+    /// Instances that are deleted, and the roots of deleted trees.
+    pub(crate) deleted: BTreeSet<String>,
+    pub(crate) deleted_trees: BTreeSet<String>,
+    /// Instances whose executions are pruned, with the number of newest ones to keep.
+    pub(crate) pruned: BTreeSet<(String, u32)>,
+    pub(crate) letters: BTreeSet<u64>,
+    /// Dead letters that go back into their queues.
+    pub(crate) retried_letters: BTreeSet<u64>,
     pub(crate) routes: BTreeSet<Route>,
     pub(crate) lanes: BTreeSet<Lane>,
     /// How many numbers the batch draws, about.
@@ -73,6 +81,11 @@ impl<'a> Needs<'a> {
         needs
     }
 
+    /// Whether operations of operators need rows that the row cache does not keep.
+    pub(crate) fn reads_more(&self) -> bool {
+        !(self.deleted.is_empty() && self.pruned.is_empty() && self.letters.is_empty())
+    }
+
     fn add(&mut self, op: &Op) {
         match op {
             Op::CommitRound(round) => self.add_round(round),
@@ -101,11 +114,30 @@ impl<'a> Needs<'a> {
                 self.first_events.insert(message.instance.clone());
             }
             Op::EnqueueActivity(activity) => self.add_activity(activity),
-            Op::Append { instance, .. } | Op::DeleteTree { instance, .. } | Op::Prune { instance, .. } => {
+            Op::Append { instance, .. } => {
                 self.instances.ids.insert(instance.clone());
                 self.numbers += 2;
             }
-            Op::DeleteInstances { ids, .. } => self.instances.ids.extend(ids.iter().cloned()),
+            Op::DeleteInstances { ids, .. } => {
+                self.instances.ids.extend(ids.iter().cloned());
+                self.deleted.extend(ids.iter().cloned());
+            }
+            Op::DeleteTree { instance, .. } => {
+                self.instances.ids.insert(instance.clone());
+                self.deleted.insert(instance.clone());
+                self.deleted_trees.insert(instance.clone());
+            }
+            Op::Prune { instance, options } => {
+                self.instances.ids.insert(instance.clone());
+                self.pruned.insert((instance.clone(), options.keep_last.unwrap_or(1).max(1)));
+            }
+            Op::RetryDeadLetter { id } => {
+                let letter = id.parse::<u64>().ok();
+                self.letters.extend(letter);
+                self.retried_letters.extend(letter);
+                self.numbers += 5;
+            }
+            Op::DiscardDeadLetter { id } => self.letters.extend(id.parse::<u64>().ok()),
             // These find their rows themselves.
             Op::RenewSessions { .. }
             | Op::CleanupSessions
@@ -113,8 +145,6 @@ impl<'a> Needs<'a> {
             | Op::DeleteBulk(_)
             | Op::PruneBulk { .. }
             | Op::RemoveRows { .. }
-            | Op::RetryDeadLetter { .. }
-            | Op::DiscardDeadLetter { .. }
             | Op::JoinNode(_)
             | Op::RenewNodes { .. } => {}
             Op::EndNode { name, .. } => drop(self.ending_nodes.insert(name.clone())),
@@ -209,6 +239,7 @@ mod tests {
     use std::{borrow::Cow, time::Duration};
 
     use duroxide_provider::{
+        PruneOptions,
         store::{Submitted, lock_token},
         testing::{Turn, items},
     };
@@ -239,6 +270,28 @@ mod tests {
         needs_of(vec![Op::AckActivity { token, completion: None }], |needs| {
             assert_eq!(needs.activities, BTreeSet::from([9]));
             assert_eq!(needs.instances.activities, BTreeSet::from([9]));
+        });
+    }
+
+    #[test]
+    fn operators_name_what_they_delete_prune_and_put_back() {
+        let prune = Op::Prune { instance: "c".to_owned(), options: PruneOptions::default() };
+        let ops = vec![
+            Op::DeleteInstances { ids: vec!["a".to_owned()], force: false },
+            Op::DeleteTree { instance: "b".to_owned(), force: false },
+            prune,
+            Op::RetryDeadLetter { id: "1".to_owned() },
+            Op::DiscardDeadLetter { id: "2".to_owned() },
+            Op::DiscardDeadLetter { id: "no number".to_owned() },
+        ];
+        needs_of(ops, |needs| {
+            assert_eq!(needs.deleted, BTreeSet::from(["a".to_owned(), "b".to_owned()]));
+            assert_eq!(needs.deleted_trees, BTreeSet::from(["b".to_owned()]));
+            assert_eq!(needs.pruned, BTreeSet::from([("c".to_owned(), 1)]));
+            assert_eq!(needs.instances.ids.len(), 3);
+            assert_eq!(needs.letters, BTreeSet::from([1, 2]));
+            assert_eq!(needs.retried_letters, BTreeSet::from([1]));
+            assert!(needs.reads_more());
         });
     }
 

@@ -318,6 +318,13 @@ impl PostgresTables {
         self.ask(query).map(|_| ())
     }
 
+    /// Takes a statement that returns no rows. It is sent with the next question or with the commit, in front of the other unsent
+    /// writes.
+    fn write_later(&mut self, query: Query) -> Result<(), DatabaseError> {
+        self.set.unsent_statements.push(query);
+        Ok(())
+    }
+
     // ---- numbers and times -------------------------------------------------------------------------------------
 
     /// Sets both clocks. A query for the database's time was sent at `asked_at`, and returned `time`.

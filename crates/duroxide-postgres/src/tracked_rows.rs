@@ -48,6 +48,11 @@ impl<K: Ord + Clone, R> TrackedRows<K, R> {
         self.slots.contains_key(key)
     }
 
+    /// Whether the row is known not to exist.
+    pub(crate) fn is_absent(&self, key: &K) -> bool {
+        self.slots.get(key).is_some_and(|slot| slot.row.is_none())
+    }
+
     /// The row, if it is known and exists.
     pub(crate) fn get(&self, key: &K) -> Option<&R> {
         self.slots.get(key)?.row.as_ref()

@@ -8,9 +8,9 @@ mod shown;
 use duroxide_core::{Timestamp, WorkItem};
 use duroxide_postgres::{PostgresOptions, PostgresProvider};
 use duroxide_provider::{
-    NodeAnnouncement, Provider as _, SessionFetchConfig,
-    store::{ActivityFetch, Answer, InstanceFetch, NodeRow, Op, StoreReader as _},
-    testing::{Turn, scenario},
+    NodeAnnouncement, Provider as _, PruneOptions, SessionFetchConfig,
+    store::{ActivityFetch, Answer, InstanceFetch, MessageKind, NodeRow, Op, StoreReader as _},
+    testing::{Turn, items, scenario},
 };
 use fixture::{Node, ack, commit, fresh_options, ids, sql::Admin, start};
 use postgres_server::{Server, copies_of};
@@ -121,6 +121,37 @@ fn rare_tour(node: &mut Node, id: &str) {
         }
     }
     read_all(node, id);
+    dead_letters(node, &format!("{id}-unreadable"));
+    prune_and_delete(node, id);
+}
+
+/// A message and an activity that cannot be decoded. Operators put them back and discard them.
+fn dead_letters(node: &mut Node, id: &str) {
+    let message = Op::EnqueueMessage(items::undecodable_message(id, MessageKind::Start));
+    let activity = Op::EnqueueActivity(items::undecodable_activity(id, 2));
+    let mut ops = vec![Op::SetMaxAttempts(0), message, activity];
+    for put_back in [true, false] {
+        let batch = node.batch(ops, 5, 5);
+        let done = node.transact(&batch).0;
+        let of_messages = done.instances.into_iter().flatten().flat_map(|claimed| claimed.dead_letters);
+        let of_activities = done.activities.into_iter().flatten().flat_map(|claimed| claimed.dead_letters);
+        let ids = of_messages.chain(of_activities).map(|letter| letter.id.to_string());
+        ops = ids
+            .map(|id| if put_back { Op::RetryDeadLetter { id } } else { Op::DiscardDeadLetter { id } })
+            .collect();
+        assert_eq!(ops.len(), 2);
+    }
+    node.run(ops);
+}
+
+/// Prunes an execution, and deletes a list and a tree.
+fn prune_and_delete(node: &mut Node, id: &str) {
+    let pruned = format!("{id}-pruned");
+    node.run(vec![start(&pruned)]);
+    let claim = node.claim(1).0.remove(0);
+    node.run(vec![commit(&claim, Turn::first(&pruned).continue_with(Turn::start_of(&pruned, 2)))]);
+    node.run(vec![Op::Prune { instance: pruned.clone(), options: PruneOptions::default() }]);
+    node.run(vec![Op::DeleteInstances { ids: vec![pruned], force: true }]);
     node.run(vec![Op::DeleteTree { instance: id.to_owned(), force: true }]);
 }
 

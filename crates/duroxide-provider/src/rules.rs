@@ -79,10 +79,10 @@ pub use self::{
     claims::identity_in_event,
     management::WorkRows,
     row::{
-        CONTINUED_AS_NEW, ClaimBound, DeadLetterRow, ExecutionAge, ExecutionRow, Extent, InstanceLock,
-        InstanceRow, Lane, LaneId, Lease, Loaded, NOT_HIDDEN, Origin, QueuedActivity, QueuedMessage, RUNNING,
-        Readiness, Removal, Route, RouteId, SessionRow, VISIBLE_AT_ONCE, VisibleMessages,
-        is_end_of_execution, is_end_of_instance, is_start, still_hidden,
+        CONTINUED_AS_NEW, ClaimBound, DeadLetterRow, ExecutionAge, ExecutionRow, Extent, Family,
+        InstanceLock, InstanceRow, Lane, LaneId, Lease, Loaded, NOT_HIDDEN, Origin, QueuedActivity,
+        QueuedMessage, RUNNING, Readiness, Removal, Route, RouteId, SessionRow, VISIBLE_AT_ONCE,
+        VisibleMessages, is_end_of_execution, is_end_of_instance, is_start, still_hidden,
     },
     tables::{
         ActivityItem, ActivityTable, DeadLetterTable, DueInstance, HistoryTable, InstanceChange,

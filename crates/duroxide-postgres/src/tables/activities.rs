@@ -1,5 +1,7 @@
 //! The worker queue.
 
+use std::collections::BTreeSet;
+
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     rules::{ActivityItem, QueuedActivity},
@@ -9,6 +11,7 @@ use duroxide_provider::{
 use super::{
     PostgresTables,
     load::{Meaning, Request, given_time},
+    numbers,
 };
 use crate::{
     connection::{Query, parameters},
@@ -18,8 +21,7 @@ use crate::{
 };
 
 const DATA: &str = "SELECT data FROM {s}.activity WHERE number = $1";
-const HAS_ACTIVITIES: &str = "SELECT 1 FROM {s}.activity WHERE instance = $1 LIMIT 1";
-const DELETE_ALL: &str = "DELETE FROM {s}.activity WHERE instance = $1 RETURNING number";
+const DELETE_ALL: &str = "DELETE FROM {s}.activity WHERE instance = ANY ($1::bigint[]) RETURNING number";
 const LEASED: &str = "SELECT {head activity} FROM {s}.activity
     WHERE activity.lock_until > $1 ORDER BY activity.number FOR UPDATE";
 /// A row that another transaction has locked is being changed; the next promotion finds it. The order is that of the
@@ -122,11 +124,20 @@ impl PostgresTables {
         Ok(())
     }
 
-    pub(super) fn delete_activities(&mut self, instance: u64) -> Result<u64, DatabaseError> {
-        let rows = self.ask(Query::new(DELETE_ALL, parameters![number(instance)]))?;
-        self.row_cache.forget_activities_of(instance);
-        self.set.activities.forget(|activity| activity.queued.instance == instance);
-        self.set.activity_keys.retain(|(of, _, _), _| *of != instance);
+    /// Sends nothing if the instances are known to have no activities, as most that have ended.
+    pub(super) fn delete_activities(&mut self, instances: &[u64]) -> Result<u64, DatabaseError> {
+        let instances: BTreeSet<u64> = instances.iter().copied().collect();
+        let is_here = |activity: &Activity| instances.contains(&activity.queued.instance);
+        let has_none = |instance: &u64| self.known_activities(*instance) == Some(false);
+        if !self.set.activities.rows().any(is_here) && instances.iter().all(has_none) {
+            return Ok(0);
+        }
+        let rows = self.ask(Query::new(DELETE_ALL, parameters![numbers(&instances)]))?;
+        let deleted: Vec<u64> = rows.iter().map(|row| row.number("number")).collect::<Result<_, _>>()?;
+        self.row_cache.forget_activities(&deleted);
+        self.set.activities.forget(is_here);
+        self.set.activity_keys.retain(|(of, _, _), _| !instances.contains(of));
+        self.forget_stored_activities(&instances);
         Ok(rows.len() as u64)
     }
 
@@ -134,7 +145,12 @@ impl PostgresTables {
         if self.set.activities.rows().any(|activity| activity.queued.instance == instance) {
             return Ok(true);
         }
-        Ok(!self.ask(Query::new(HAS_ACTIVITIES, parameters![number(instance)]))?.is_empty())
+        if let Some(known) = self.known_activities(instance) {
+            return Ok(known);
+        }
+        // The rules ask this about mailboxes, so it is read for all of them.
+        self.ask_requests([self.activities_of_mailboxes(Some(instance))])?;
+        Ok(self.known_activities(instance).unwrap_or(true))
     }
 
     pub(super) fn wake_due_activities(&mut self, now: Timestamp) -> Result<(), DatabaseError> {

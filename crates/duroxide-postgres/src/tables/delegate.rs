@@ -5,8 +5,8 @@ use duroxide_provider::{
     ClaimToken, InstanceFilter, NodeId,
     rules::{
         ActivityItem, ActivityTable, ClaimBound, DeadLetterRow, DeadLetterTable, DueInstance, ExecutionAge,
-        ExecutionRow, Extent, HistoryTable, InstanceChange, InstanceRow, InstanceTable, Lane, LaneId, Loaded,
-        MailboxTable, NewMessage, NodeTable, QueuedActivity, QueuedMessage, ReadyIndex, Removal,
+        ExecutionRow, Extent, Family, HistoryTable, InstanceChange, InstanceRow, InstanceTable, Lane, LaneId,
+        Loaded, MailboxTable, NewMessage, NodeTable, QueuedActivity, QueuedMessage, ReadyIndex, Removal,
         RemovalBudget, RemovalTable, RemovedRows, Route, RouteId, Rows, SessionRow, SessionTable, StateTable,
         Transactions, VisibleMessages,
     },
@@ -69,7 +69,8 @@ delegate! {
     fn update_instance(row: &InstanceRow, change: InstanceChange) -> ();
     fn wake_instance(number: u64, ready: u64) -> ();
     fn delete_instance(number: u64) -> ();
-    fn children(id: &str) -> Vec<u64>;
+    fn instances(numbers: &[u64]) -> Vec<InstanceRow>;
+    fn families(numbers: &[u64]) -> Vec<Family>;
     fn leased_instances(after: Timestamp) -> Vec<InstanceRow>;
     fn bulk_selection(filter: &InstanceFilter, running_too: bool) -> Vec<(u64, String)>;
 }
@@ -96,8 +97,7 @@ delegate! {
     fn has_event(instance: u64, execution_id: u64, event_id: u64) -> bool;
     fn append_events(instance: u64, execution_id: u64, events: &[EventRow]) -> ();
     fn first_event(instance: u64, execution_id: u64) -> Option<String>;
-    fn nth_newest_execution(instance: u64, nth: u32) -> Option<u64>;
-    fn executions_between(instance: u64, after: u64, below: u64, limit: usize) -> Vec<ExecutionAge>;
+    fn old_executions(instances: &[u64], keep: u32, after: u64, limit: usize) -> Vec<ExecutionAge>;
     fn delete_execution(instance: u64, execution_id: u64) -> ();
 }
 
@@ -140,7 +140,7 @@ delegate! {
     fn find_activity(instance: u64, execution_id: u64, activity_id: u64) -> Option<u64>;
     fn update_activity(activity: &QueuedActivity) -> ();
     fn delete_activity(number: u64) -> ();
-    fn delete_activities(instance: u64) -> u64;
+    fn delete_activities(instances: &[u64]) -> u64;
     fn has_activities(instance: u64) -> bool;
     fn wake_due_activities(now: Timestamp) -> ();
     fn ready_lanes() -> Vec<LaneId>;
@@ -184,7 +184,7 @@ delegate! {
     fn insert_dead_letter(row: &DeadLetterRow) -> u64;
     fn dead_letter(number: u64) -> Option<DeadLetterRow>;
     fn delete_dead_letter(number: u64) -> ();
-    fn delete_dead_letters_of(id: &str) -> ();
+    fn delete_dead_letters_of(ids: &[String]) -> ();
 }
 
 delegate! {
@@ -203,11 +203,11 @@ delegate! {
 delegate! {
     RemovalTable {
     }
-    fn insert_removal(task: u64, removal: &Removal) -> ();
-    fn first_removal(task: u64) -> Option<Removal>;
-    fn delete_removal(removal: &Removal) -> ();
+    fn insert_removals(task: u64, removals: &[(u64, Removal)]) -> ();
+    fn first_removals(task: u64, limit: usize) -> Vec<(u64, Removal)>;
+    fn delete_removals(numbers: &[u64]) -> ();
     fn write_removal_task(task: u64, remove_at: Timestamp) -> ();
     fn delete_removal_task(task: u64) -> ();
     fn due_removal_task(now: Timestamp) -> Option<u64>;
-    fn remove_rows(removal: &Removal, budget: &mut RemovalBudget) -> RemovedRows;
+    fn remove_rows(removals: &[Removal], budget: &mut RemovalBudget) -> RemovedRows;
 }

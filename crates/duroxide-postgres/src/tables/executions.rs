@@ -1,11 +1,14 @@
 //! Executions and their events.
 
+use std::collections::{BTreeSet, HashMap};
+
 use duroxide_provider::{
     rules::{ExecutionAge, ExecutionRow},
     store::EventRow,
 };
+use tokio_postgres::Row;
 
-use super::PostgresTables;
+use super::{PostgresTables, numbers};
 use crate::{
     connection::{Query, parameters},
     database_error::DatabaseError,
@@ -20,10 +23,23 @@ const HAS_EVENT: &str =
 const FIRST_EVENT: &str = "SELECT data FROM {s}.history WHERE instance = $1 AND execution_id = $2
       AND NOT EXISTS (SELECT 1 FROM {s}.removal WHERE removal.instance = $1 AND removal.execution_id = $2)
     ORDER BY event_id LIMIT 1";
-const NTH_NEWEST: &str = "SELECT execution_id FROM {s}.execution WHERE instance = $1
-    ORDER BY execution_id DESC OFFSET $2 LIMIT 1";
-const BETWEEN: &str = "SELECT execution_id, status, completed_at FROM {s}.execution
-    WHERE instance = $1 AND execution_id > $2 AND execution_id < $3 ORDER BY execution_id LIMIT $4";
+/// Of each instance in `$1` all but the newest ones, as many as `$2` says; of the first instance those above `$3`.
+const OLD: &str = "SELECT wanted.place, wanted.instance, old.execution_id, old.status, old.completed_at
+    FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS wanted (instance, kept, place) CROSS JOIN LATERAL (
+        SELECT execution.execution_id, execution.status, execution.completed_at FROM {s}.execution
+        WHERE execution.instance = wanted.instance
+            AND execution.execution_id > CASE WHEN wanted.place = 1 THEN $3::bigint ELSE 0 END
+            AND execution.execution_id < (SELECT kept.execution_id FROM {s}.execution AS kept
+                WHERE kept.instance = wanted.instance ORDER BY kept.execution_id DESC OFFSET wanted.kept - 1 LIMIT 1)
+        ORDER BY execution.execution_id LIMIT $4) AS old
+    ORDER BY wanted.place, old.execution_id LIMIT $4";
+
+/// How many of them are read at the beginning of a transaction.
+const OLD_READ_MAX: usize = 1_000;
+
+/// The executions behind the newest ones, by instance and number of newest ones, as they were read at the beginning of the
+/// transaction.
+pub(super) type OldExecutions = HashMap<(u64, u32), Vec<ExecutionAge>>;
 
 impl PostgresTables {
     pub(super) fn execution(
@@ -97,33 +113,59 @@ impl PostgresTables {
         rows.first().map(|row| row.column("data")).transpose()
     }
 
-    pub(super) fn nth_newest_execution(
+    pub(super) fn old_executions(
         &mut self,
-        instance: u64,
-        nth: u32,
-    ) -> Result<Option<u64>, DatabaseError> {
-        let parameters = parameters![number(instance), i64::from(nth.saturating_sub(1))];
-        let rows = self.ask(Query::new(NTH_NEWEST, parameters))?;
-        rows.first().map(|row| row.number("execution_id")).transpose()
-    }
-
-    pub(super) fn executions_between(
-        &mut self,
-        instance: u64,
+        instances: &[u64],
+        keep: u32,
         after: u64,
-        below: u64,
         at_most: usize,
     ) -> Result<Vec<ExecutionAge>, DatabaseError> {
-        let parameters = parameters![number(instance), number(after), number(below), limit(at_most)];
-        let rows = self.ask(Query::new(BETWEEN, parameters))?;
-        rows.iter()
-            .map(|row| {
-                Ok(ExecutionAge {
-                    execution_id: row.number("execution_id")?,
-                    status: row.column("status")?,
-                    completed_at: row.column::<Option<i64>>("completed_at")?.map(time),
-                })
-            })
-            .collect()
+        let known = instances.iter().map(|instance| self.known_old_executions(*instance, keep));
+        if let Some(known) = known.collect::<Option<Vec<_>>>() {
+            let first = instances.first().copied();
+            let known = known.into_iter().flatten().cloned();
+            let follows = known.filter(|old| Some(old.instance) != first || old.execution_id > after);
+            return Ok(follows.take(at_most).collect());
+        }
+        let kept = vec![i64::from(keep); instances.len()];
+        let parameters = parameters![numbers(instances), kept, number(after), limit(at_most)];
+        read_old(&self.ask(Query::new(OLD, parameters))?)
     }
+
+    /// Reads the old executions of instances that are locked, each with the number of newest ones to keep.
+    pub(super) fn load_old_executions(&mut self, wanted: &BTreeSet<(u64, u32)>) -> Result<(), DatabaseError> {
+        let kept: Vec<i64> = wanted.iter().map(|(_, keep)| i64::from(*keep)).collect();
+        let of = numbers(wanted.iter().map(|(instance, _)| instance));
+        let answers = self.send(&[Query::new(OLD, parameters![of, kept, 0_i64, limit(OLD_READ_MAX)])])?;
+        let rows = answers.concat();
+        let place = |row: &Row| row.column::<i64>("place").map(|place| usize::try_from(place).unwrap_or(0));
+        // Of the last one there may be more.
+        let cut = rows.last().filter(|_| rows.len() >= OLD_READ_MAX).map(place).transpose()?;
+        let mut read = vec![Vec::new(); cut.map_or(wanted.len(), |cut| cut - 1)];
+        for (row, old) in rows.iter().zip(read_old(&rows)?) {
+            read.get_mut(place(row)? - 1).into_iter().for_each(|of: &mut Vec<_>| of.push(old.clone()));
+        }
+        self.set.old_executions.extend(wanted.iter().copied().zip(read));
+        Ok(())
+    }
+
+    /// What was read is true as long as the transaction has not written the instance or its executions.
+    fn known_old_executions(&self, instance: u64, keep: u32) -> Option<&Vec<ExecutionAge>> {
+        let is_written = self.set.has_written_instance(instance)
+            || self.set.executions.unsent_keys().any(|(of, _)| *of == instance);
+        self.set.old_executions.get(&(instance, keep)).filter(|_| !is_written)
+    }
+}
+
+fn read_old(rows: &[Row]) -> Result<Vec<ExecutionAge>, DatabaseError> {
+    rows.iter()
+        .map(|row| {
+            Ok(ExecutionAge {
+                instance: row.number("instance")?,
+                execution_id: row.number("execution_id")?,
+                status: row.column("status")?,
+                completed_at: row.column::<Option<i64>>("completed_at")?.map(time),
+            })
+        })
+        .collect()
 }

@@ -1,5 +1,7 @@
 //! Instances by number and id.
 
+mod families;
+
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     InstanceFilter,
@@ -7,6 +9,7 @@ use duroxide_provider::{
     store::bounds::BULK_LIMIT_DEFAULT,
 };
 
+pub(super) use self::families::{Families, FamilyPart};
 use super::{PostgresTables, load::NamedInstances, working_set::Mailbox};
 use crate::{
     connection::{Query, parameters},
@@ -14,7 +17,6 @@ use crate::{
     value::{Columns, micros, unsigned},
 };
 
-const CHILDREN: &str = "SELECT number FROM {s}.instance WHERE parent = $1 ORDER BY number";
 const LEASED: &str = "SELECT {columns instance} FROM {s}.instance
     WHERE instance.lock_until > $1 ORDER BY instance.number FOR UPDATE";
 /// Ended roots, or all known instances: `is_end_of_instance` of the rules in SQL.
@@ -41,6 +43,16 @@ impl PostgresTables {
             self.load_instances(&NamedInstances { numbers: [number].into(), ..NamedInstances::default() })?;
         }
         Ok(self.set.instances.get(&number).cloned())
+    }
+
+    /// Loads all that are not known in one round trip.
+    pub(super) fn instances(&mut self, wanted: &[u64]) -> Result<Vec<InstanceRow>, DatabaseError> {
+        let unknown = wanted.iter().copied().filter(|number| !self.set.instances.knows(number));
+        let named = NamedInstances { numbers: unknown.collect(), ..NamedInstances::default() };
+        if !named.is_empty() {
+            self.load_instances(&named)?;
+        }
+        Ok(wanted.iter().filter_map(|number| self.set.instances.get(number).cloned()).collect())
     }
 
     pub(super) fn instance_named(&mut self, id: &str) -> Result<Option<InstanceRow>, DatabaseError> {
@@ -107,11 +119,6 @@ impl PostgresTables {
             self.set.instances.delete(&number);
         }
         Ok(())
-    }
-
-    pub(super) fn children(&mut self, id: &str) -> Result<Vec<u64>, DatabaseError> {
-        let rows = self.ask(Query::new(CHILDREN, parameters![id.to_owned()]))?;
-        rows.iter().map(|row| row.number("number")).collect()
     }
 
     pub(super) fn leased_instances(&mut self, after: Timestamp) -> Result<Vec<InstanceRow>, DatabaseError> {

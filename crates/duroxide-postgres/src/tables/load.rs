@@ -13,7 +13,7 @@ use duroxide_core::Timestamp;
 use duroxide_provider::rules::{LaneId, RouteId};
 use tokio_postgres::Row;
 
-use super::{numbers, working_set::ReadUpTo};
+use super::{instances::FamilyPart, numbers, working_set::ReadUpTo};
 use crate::{
     connection::{Query, parameters},
     database_error::DatabaseError,
@@ -28,6 +28,8 @@ macro_rules! named {
         UNION SELECT activity.instance FROM {s}.activity WHERE activity.number = ANY ($3::bigint[])"
     };
 }
+
+pub(super) use named;
 
 /// The time that a caller has set, else the database's.
 macro_rules! given_time {
@@ -127,7 +129,7 @@ impl NamedInstances {
         self.numbers.is_empty() && self.ids.is_empty() && self.activities.is_empty()
     }
 
-    fn parameters(&self) -> Vec<crate::connection::Parameter> {
+    pub(super) fn parameters(&self) -> Vec<crate::connection::Parameter> {
         let ids: Vec<String> = self.ids.iter().cloned().collect();
         parameters![numbers(&self.numbers), ids, numbers(&self.activities)]
     }
@@ -175,6 +177,11 @@ pub(super) enum Meaning {
     KeyValueKeys(BTreeSet<u64>),
     CustomStatus(BTreeSet<u64>),
     FirstEvents(BTreeSet<String>),
+    /// A part of the families of instances that are locked.
+    Family(FamilyPart, NamedInstances),
+    /// Dead letters: those without a row do not exist.
+    Letters(BTreeSet<u64>),
+    LetterNumbers,
     /// Where instances are ready, and how many.
     RouteCounts,
     LaneCounts,

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     rules::{ClaimBound, Extent, NewMessage, QueuedMessage, Readiness, VisibleMessages},
-    store::{MessageKind, calling_parent},
+    store::MessageKind,
 };
 
 pub(crate) use self::wake::Woken;
@@ -29,9 +29,6 @@ const DATA: &str = "SELECT message.instance, message.due_at, message.number, mes
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS wanted (instance, due_at, number)
     JOIN {s}.message ON message.instance = ANY (ARRAY[wanted.instance]) AND message.due_at = wanted.due_at
         AND message.number = wanted.number";
-/// Keys of calls begin with the parent. Ids may hold slashes, so the rules check the key again.
-const CALLS_OF: &str = "SELECT instance, key FROM {s}.message
-    WHERE key >= 'ST/' AND key < 'ST0' AND key >= $1 AND key < $2 ORDER BY instance, key";
 
 type Position = (Timestamp, u64);
 
@@ -196,17 +193,6 @@ impl PostgresTables {
                 self.with_data(instance, &positions)
             }
         }
-    }
-
-    pub(super) fn calls_of(&mut self, parent: &str) -> Result<Vec<(u64, String)>, DatabaseError> {
-        // `0` is the character behind `/`.
-        let parameters = parameters![format!("ST/{parent}/"), format!("ST/{parent}0")];
-        let rows = self.ask(Query::new(CALLS_OF, parameters))?;
-        let calls: Vec<(u64, String)> = rows
-            .iter()
-            .map(|row| Ok((row.number("instance")?, row.column("key")?)))
-            .collect::<Result<_, DatabaseError>>()?;
-        Ok(calls.into_iter().filter(|(_, key)| calling_parent(key) == Some(parent)).collect())
     }
 
     // ---- texts -------------------------------------------------------------------------------------------------

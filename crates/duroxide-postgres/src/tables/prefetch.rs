@@ -1,6 +1,7 @@
 //! The first round trip of a batch.
 
 mod intake;
+mod management;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -73,6 +74,7 @@ impl PostgresTables {
         let blocks = (needs.numbers as u64).div_ceil(NUMBERS_IN_BLOCK).max(1);
         requests.push(Request::numbers(i64::try_from(blocks).unwrap_or(i64::MAX)));
         let prefetched = self.send_first(requests, ahead)?;
+        self.load_for_management(needs)?;
         Ok(Prefetched { now: needs.now.unwrap_or(prefetched.now) })
     }
 
@@ -249,6 +251,13 @@ impl PostgresTables {
             let ids: Vec<String> = needs.first_events.iter().cloned().collect();
             let meaning = Meaning::FirstEvents(needs.first_events.clone());
             requests.push(Request::new(meaning, FIRST_EVENTS, parameters![ids]));
+        }
+        if !needs.deleted.is_empty() {
+            let named = NamedInstances { ids: needs.deleted.clone(), ..NamedInstances::default() };
+            requests.extend(Request::families(&named));
+        }
+        if !needs.letters.is_empty() {
+            requests.push(Request::letters(&needs.letters));
         }
         requests.extend(needs.ending_nodes.iter().map(|name| Request::ending_node(name, needs.now)));
         requests

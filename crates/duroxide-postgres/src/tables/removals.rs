@@ -1,11 +1,14 @@
 //! Rows of deleted instances and pruned executions, removed in steps.
 
+use std::collections::BTreeSet;
+
 use duroxide_core::Timestamp;
 use duroxide_provider::rules::{Removal, RemovalBudget, RemovedRows};
 
 use super::{
     PostgresTables,
     load::{Meaning, Request, given_time},
+    numbers,
 };
 use crate::{
     connection::{Query, parameters},
@@ -13,10 +16,12 @@ use crate::{
     value::{Columns, limit, micros, number, unsigned},
 };
 
-const INSERT: &str = "INSERT INTO {s}.removal (number, task, instance, execution_id) VALUES ($1, $2, $3, $4)";
+const INSERT: &str = "INSERT INTO {s}.removal (number, task, instance, execution_id)
+    SELECT added.number, $1::bigint, added.instance, added.execution_id
+    FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) AS added (number, instance, execution_id)";
 const FIRST: &str = "SELECT number, instance, execution_id FROM {s}.removal WHERE task = $1
-    ORDER BY number LIMIT 1";
-const DELETE: &str = "DELETE FROM {s}.removal WHERE number = $1";
+    ORDER BY number LIMIT $2";
+const DELETE: &str = "DELETE FROM {s}.removal WHERE number = ANY ($1::bigint[])";
 const WRITE_TASK: &str = "INSERT INTO {s}.removal_task (number, remove_at) VALUES ($1, $2)
     ON CONFLICT (number) DO UPDATE SET remove_at = excluded.remove_at";
 const DELETE_TASK: &str = "DELETE FROM {s}.removal_task WHERE number = $1";
@@ -25,50 +30,69 @@ const DUE_TASK: &str = concat!(
     given_time!("$1"),
     " ORDER BY remove_at, number LIMIT 1 FOR UPDATE SKIP LOCKED"
 );
-const DELETE_CUSTOM_STATUS: &str = "DELETE FROM {s}.custom_status WHERE instance = $1";
 
-/// Deletes the first rows of an instance in a table: at most `$3` rows, and no further row once they have `$4` bytes. `$2`
-/// is one execution, or NULL. Returns the size of each.
-macro_rules! remove {
-    ($table:literal, $key:literal, $text:literal, $execution:literal) => {
+/// Rows of a removal in a table, with their sizes: all rows of the instance.
+macro_rules! rows_of {
+    ($part:literal, $table:literal, $text:literal) => {
         concat!(
-            "DELETE FROM {s}.",
+            " UNION ALL (SELECT ",
+            $part,
+            ", ",
             $table,
-            " AS doomed USING (SELECT ",
-            $key,
-            ", coalesce(octet_length(",
+            ".ctid, coalesce(octet_length(",
             $text,
-            "), 0)::bigint AS size, sum(coalesce(octet_length(",
-            $text,
-            "), 0)) OVER (ORDER BY ",
-            $key,
-            ") AS total FROM {s}.",
+            "), 0)::bigint FROM {s}.",
             $table,
-            " WHERE instance = $1 AND ($2::bigint IS NULL OR ",
-            $execution,
-            " = $2) ORDER BY ",
-            $key,
-            " LIMIT $3) AS chosen WHERE doomed.instance = $1 AND chosen.total - chosen.size < $4 AND "
+            " WHERE ",
+            $table,
+            ".instance = ANY (ARRAY[removal.instance]) AND removal.execution_id IS NULL LIMIT $3)"
         )
     };
 }
-const EVENTS: &str = concat!(
-    remove!("history", "execution_id, event_id", "data", "execution_id"),
-    "doomed.execution_id = chosen.execution_id AND doomed.event_id = chosen.event_id RETURNING chosen.size"
-);
-const MESSAGES: &str = concat!(
-    remove!("message", "due_at, number", "data", "NULL::bigint"),
-    "doomed.due_at = chosen.due_at AND doomed.number = chosen.number RETURNING chosen.size"
-);
-const EXECUTIONS: &str = concat!(
-    remove!("execution", "execution_id", "output", "NULL::bigint"),
-    "doomed.execution_id = chosen.execution_id RETURNING chosen.size"
-);
-const KEY_VALUES: &str =
-    concat!(remove!("kv", "key", "value", "NULL::bigint"), "doomed.key = chosen.key RETURNING chosen.size");
-const KEY_VALUE_CHANGES: &str = concat!(
-    remove!("kv_change", "key", "value", "NULL::bigint"),
-    "doomed.key = chosen.key RETURNING chosen.size"
+/// Deletes the rows of a part that were taken.
+macro_rules! delete {
+    ($name:literal, $part:literal, $table:literal) => {
+        concat!(
+            $name,
+            " AS (DELETE FROM {s}.",
+            $table,
+            " WHERE ctid = ANY (ARRAY(SELECT row_id FROM taken WHERE part = ",
+            $part,
+            ")) RETURNING 1), "
+        )
+    };
+}
+/// Takes rows of the removals `$1` (instances) and `$2` (executions, or NULL), one removal after the other, and deletes them: at
+/// most `$3` rows, and no further row once they have `$4` bytes. Part 0 is the visit of a removal, which counts as a row.
+///
+/// The rows come in the order of the removals, so the limit ends the reading of rows. Nobody changes them while they are removed:
+/// nothing leads to them.
+const REMOVE: &str = concat!(
+    "WITH taken AS MATERIALIZED (SELECT * FROM (
+        SELECT found.*, sum(size) OVER (ORDER BY place ROWS UNBOUNDED PRECEDING) - size AS size_before FROM (
+            SELECT removal.place, removal.instance, removal.execution_id, of_removal.*
+            FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS removal (instance, execution_id, place)
+            CROSS JOIN LATERAL (SELECT 0 AS part, NULL::tid AS row_id, 0::bigint AS size
+                UNION ALL (SELECT 1, history.ctid, octet_length(history.data)::bigint FROM {s}.history
+                    WHERE history.instance = ANY (ARRAY[removal.instance])
+                        AND history.execution_id >= coalesce(removal.execution_id, 0)
+                        AND history.execution_id <= coalesce(removal.execution_id, 9223372036854775807) LIMIT $3)",
+    rows_of!("2", "message", "message.data"),
+    rows_of!("3", "execution", "execution.output"),
+    rows_of!("4", "kv", "kv.value"),
+    rows_of!("5", "kv_change", "kv_change.value"),
+    ") AS of_removal ORDER BY removal.place LIMIT $3::bigint
+        ) AS found) AS summed WHERE size_before < $4::bigint), ",
+    delete!("events", "1", "history"),
+    delete!("messages", "2", "message"),
+    delete!("executions", "3", "execution"),
+    delete!("key_values", "4", "kv"),
+    delete!("changes", "5", "kv_change"),
+    "statuses AS (DELETE FROM {s}.custom_status WHERE instance = ANY (ARRAY(
+        SELECT instance FROM taken WHERE execution_id IS NULL)))
+    SELECT (SELECT count(*) FROM taken) AS rows, (SELECT coalesce(sum(size), 0)::bigint FROM taken) AS bytes,
+        (SELECT coalesce(max(place), 0) FROM taken) AS visited, (SELECT count(*) FROM events) AS events,
+        (SELECT count(*) FROM messages) AS messages, (SELECT count(*) FROM executions) AS executions"
 );
 
 impl Request {
@@ -79,28 +103,34 @@ impl Request {
 }
 
 impl PostgresTables {
-    pub(super) fn insert_removal(&mut self, task: u64, removal: &Removal) -> Result<(), DatabaseError> {
-        let parameters = parameters![
-            number(removal.number),
-            number(task),
-            number(removal.instance),
-            removal.execution_id.map(number),
-        ];
-        self.execute(Query::new(INSERT, parameters))
+    pub(super) fn insert_removals(
+        &mut self,
+        task: u64,
+        removals: &[(u64, Removal)],
+    ) -> Result<(), DatabaseError> {
+        let instances: Vec<i64> = removals.iter().map(|(_, removal)| number(removal.instance)).collect();
+        let executions: Vec<Option<i64>> =
+            removals.iter().map(|(_, removal)| removal.execution_id.map(number)).collect();
+        let added = numbers(removals.iter().map(|(number, _)| number));
+        self.write_later(Query::new(INSERT, parameters![number(task), added, instances, executions]))
     }
 
-    pub(super) fn first_removal(&mut self, task: u64) -> Result<Option<Removal>, DatabaseError> {
-        let rows = self.ask(Query::new(FIRST, parameters![number(task)]))?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        Ok(Some(Removal {
-            number: row.number("number")?,
-            instance: row.number("instance")?,
-            execution_id: row.column::<Option<i64>>("execution_id")?.map(unsigned),
-        }))
+    pub(super) fn first_removals(
+        &mut self,
+        task: u64,
+        at_most: usize,
+    ) -> Result<Vec<(u64, Removal)>, DatabaseError> {
+        let rows = self.ask(Query::new(FIRST, parameters![number(task), limit(at_most)]))?;
+        rows.iter()
+            .map(|row| {
+                let execution_id = row.column::<Option<i64>>("execution_id")?.map(unsigned);
+                Ok((row.number("number")?, Removal { instance: row.number("instance")?, execution_id }))
+            })
+            .collect()
     }
 
-    pub(super) fn delete_removal(&mut self, removal: &Removal) -> Result<(), DatabaseError> {
-        self.execute(Query::new(DELETE, parameters![number(removal.number)]))
+    pub(super) fn delete_removals(&mut self, ended: &[u64]) -> Result<(), DatabaseError> {
+        self.write_later(Query::new(DELETE, parameters![numbers(ended)]))
     }
 
     pub(super) fn write_removal_task(
@@ -109,11 +139,11 @@ impl PostgresTables {
         remove_at: Timestamp,
     ) -> Result<(), DatabaseError> {
         self.set.touched_removals = true;
-        self.execute(Query::new(WRITE_TASK, parameters![number(task), micros(remove_at)]))
+        self.write_later(Query::new(WRITE_TASK, parameters![number(task), micros(remove_at)]))
     }
 
     pub(super) fn delete_removal_task(&mut self, task: u64) -> Result<(), DatabaseError> {
-        self.execute(Query::new(DELETE_TASK, parameters![number(task)]))
+        self.write_later(Query::new(DELETE_TASK, parameters![number(task)]))
     }
 
     pub(super) fn due_removal_task(&mut self, now: Timestamp) -> Result<Option<u64>, DatabaseError> {
@@ -126,51 +156,39 @@ impl PostgresTables {
 
     pub(super) fn remove_rows(
         &mut self,
-        removal: &Removal,
+        removals: &[Removal],
         budget: &mut RemovalBudget,
     ) -> Result<RemovedRows, DatabaseError> {
-        let mut removed =
-            RemovedRows { events: self.remove_from(EVENTS, removal, budget)?, ..Default::default() };
-        if removal.execution_id.is_none() {
-            removed.messages = self.remove_from(MESSAGES, removal, budget)?;
-            removed.executions = self.remove_from(EXECUTIONS, removal, budget)?;
-            self.remove_from(KEY_VALUES, removal, budget)?;
-            self.remove_from(KEY_VALUE_CHANGES, removal, budget)?;
-            self.execute(Query::new(DELETE_CUSTOM_STATUS, parameters![number(removal.instance)]))?;
-            self.forget_rows_of(removal.instance);
-        }
-        removed.is_done = !budget.is_spent();
-        Ok(removed)
-    }
-
-    /// Removes rows of one table within the budget; returns how many.
-    fn remove_from(
-        &mut self,
-        sql: &'static str,
-        removal: &Removal,
-        budget: &mut RemovalBudget,
-    ) -> Result<u64, DatabaseError> {
-        if budget.is_spent() {
-            return Ok(0);
-        }
+        let executions: Vec<Option<i64>> =
+            removals.iter().map(|removal| removal.execution_id.map(number)).collect();
         let parameters = parameters![
-            number(removal.instance),
-            removal.execution_id.map(number),
+            numbers(removals.iter().map(|removal| &removal.instance)),
+            executions,
             limit(budget.rows()),
             limit(budget.bytes()),
         ];
-        let rows = self.ask(Query::new(sql, parameters))?;
-        for row in &rows {
-            budget.spend(usize::try_from(row.column::<i64>("size")?).unwrap_or_default());
-        }
-        Ok(rows.len() as u64)
+        let rows = self.ask(Query::new(REMOVE, parameters))?;
+        let row = rows.first().ok_or_else(|| DatabaseError::refused("a removal returned no counts"))?;
+        let count = |name| row.column::<i64>(name).map(|count| usize::try_from(count).unwrap_or_default());
+        budget.spend_all(count("rows")?, count("bytes")?);
+        let visited = count("visited")?;
+        // An instance that was not visited may stay, and its rows are as they were.
+        let whole = removals.iter().take(visited).filter(|removal| removal.execution_id.is_none());
+        self.forget_rows_of(&whole.map(|removal| removal.instance).collect());
+        let unfinished = usize::from(budget.is_spent());
+        Ok(RemovedRows {
+            events: row.number("events")?,
+            messages: row.number("messages")?,
+            executions: row.number("executions")?,
+            done: visited.saturating_sub(unfinished),
+        })
     }
 
-    fn forget_rows_of(&mut self, instance: u64) {
-        self.set.messages.forget(|message| message.instance == instance);
-        self.set.executions.forget(|execution| execution.instance == instance);
-        self.set.key_values.forget(|key_value| key_value.instance == instance);
-        self.set.key_value_changes.forget(|change| change.instance == instance);
-        self.set.custom_status.forget(|status| status.instance == instance);
+    fn forget_rows_of(&mut self, instances: &BTreeSet<u64>) {
+        self.set.messages.forget(|message| instances.contains(&message.instance));
+        self.set.executions.forget(|execution| instances.contains(&execution.instance));
+        self.set.key_values.forget(|key_value| instances.contains(&key_value.instance));
+        self.set.key_value_changes.forget(|change| instances.contains(&change.instance));
+        self.set.custom_status.forget(|status| instances.contains(&status.instance));
     }
 }

@@ -16,7 +16,7 @@ use duroxide_provider::rules::{InstanceRow, LaneId, RouteId};
 pub(crate) use self::commit::NextDueTime;
 pub(super) use self::row_cache::{Accepted, FirstReady, RowCache};
 use self::writes::{Part, Writes, together};
-use super::{nodes::EndingNode, numbers, ready::ready_on};
+use super::{executions::OldExecutions, instances::Families, nodes::EndingNode, numbers, ready::ready_on};
 use crate::{
     connection::{Query, parameters},
     record::{
@@ -156,6 +156,10 @@ pub(super) struct WorkingSet {
     pub(super) due_removal_task: Option<Option<u64>>,
     /// Whether tasks to remove rows were written.
     pub(super) touched_removals: bool,
+    pub(super) families: Families,
+    pub(super) old_executions: OldExecutions,
+    /// Statements that return no rows.
+    pub(super) unsent_statements: Vec<Query>,
     pub(super) numbers: Numbers,
 }
 
@@ -231,8 +235,8 @@ impl WorkingSet {
         rare.changes(&self.letters.changes(), |key| vec![Value::from(*key)]);
         let deleted_nodes = (!self.deleted_nodes.is_empty())
             .then(|| Query::new(DELETE_NODES, parameters![numbers(&self.deleted_nodes)]));
-        let mut queries: Vec<Query> =
-            deleted_nodes.into_iter().chain(rare.parts.into_iter().map(|part| part.query)).collect();
+        let mut queries = std::mem::take(&mut self.unsent_statements);
+        queries.extend(deleted_nodes.into_iter().chain(rare.parts.into_iter().map(|part| part.query)));
         let (inserts, others): (Vec<Part>, Vec<Part>) =
             usual.parts.into_iter().partition(|part| part.is_insert && !self.is_small());
         let (first_draws, last_draws) = if inserts.is_empty() { (blocks, 0) } else { (0, blocks) };

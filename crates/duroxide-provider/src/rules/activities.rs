@@ -1,7 +1,7 @@
 //! The worker queue: enqueueing, claiming the lowest that lane and session admit, and the operations of the holder of an
 //! activity.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use duroxide_core::{Timestamp, WorkItem};
 
@@ -15,6 +15,13 @@ use crate::{
         HeldBackBy, MessageRow, PreparedStop, Refusal, bounds::UNDECODABLE_HIDDEN_FOR, lock_token, token_row,
     },
 };
+
+/// An activity that cannot be decoded and has no attempts left.
+struct Unreadable {
+    activity: QueuedActivity,
+    data: String,
+    error: String,
+}
 
 impl<T: Tables> Rules<T> {
     /// Queues an activity, unless it is queued. The instance need not exist.
@@ -48,17 +55,19 @@ impl<T: Tables> Rules<T> {
             };
             let were_all = candidates.len() <= wanted;
             candidates.truncate(wanted);
+            let mut unreadable = Vec::new();
             for number in candidates {
-                let Some((activity, item)) = self.readable_activity(number, &mut claimed.dead_letters)?
-                else {
+                let Some((activity, item)) = self.readable_activity(number, &mut unreadable)? else {
                     continue;
                 };
                 if activity.attempts > 0 && claimed.items.len() >= fetch.free_slots {
                     // The activity may be poison: it needs a free slot, and nothing overtakes it.
+                    claimed.dead_letters.extend(self.dead_letter_unreadable(unreadable)?);
                     return Ok(claimed);
                 }
                 claimed.items.push(self.lock_activity(activity, item, fetch, nonce)?);
             }
+            claimed.dead_letters.extend(self.dead_letter_unreadable(unreadable)?);
             claimed.took_all = were_all;
             if were_all {
                 break;
@@ -137,12 +146,12 @@ impl<T: Tables> Rules<T> {
         Ok(found.map(|number| self.tables.activity(number)).transpose()?.flatten())
     }
 
-    /// An activity with its item. One that cannot be decoded is counted and hidden; after too many attempts it becomes a
-    /// dead letter (16.10).
+    /// An activity with its item. One that cannot be decoded is counted and hidden; after too many attempts it is `unreadable`
+    /// (16.10).
     fn readable_activity(
         &mut self,
         number: u64,
-        notes: &mut Vec<DeadLetterNote>,
+        unreadable: &mut Vec<Unreadable>,
     ) -> Rows<Option<(QueuedActivity, WorkItem)>> {
         let Some((mut activity, item)) = self.tables.activity_with_item(number)? else { return Ok(None) };
         let data = match item {
@@ -155,14 +164,25 @@ impl<T: Tables> Rules<T> {
         };
         activity.attempts = activity.attempts.saturating_add(1);
         if activity.attempts > self.max_attempts {
-            let reason = DeadLetterReason::Undeserializable { error };
-            let (id, instance) = self.dead_letter_activity_row(&activity, data, reason.to_string())?;
-            notes.push(DeadLetterNote { id, queue: DeadLetterQueue::Worker, instance, reason });
+            unreadable.push(Unreadable { activity, data, error });
         } else {
             activity.hidden_until = self.now.saturating_add(UNDECODABLE_HIDDEN_FOR);
             self.settle_activity(activity)?;
         }
         Ok(None)
+    }
+
+    /// Makes dead letters of activities, all at once: tables can read all their instances together.
+    fn dead_letter_unreadable(&mut self, unreadable: Vec<Unreadable>) -> Rows<Vec<DeadLetterNote>> {
+        let instances: BTreeSet<u64> = unreadable.iter().map(|letter| letter.activity.instance).collect();
+        self.tables.instances(&instances.into_iter().collect::<Vec<_>>())?;
+        let mut notes = Vec::with_capacity(unreadable.len());
+        for Unreadable { activity, data, error } in unreadable {
+            let reason = DeadLetterReason::Undeserializable { error };
+            let (id, instance) = self.dead_letter_activity_row(&activity, data, reason.to_string())?;
+            notes.push(DeadLetterNote { id, queue: DeadLetterQueue::Worker, instance, reason });
+        }
+        Ok(notes)
     }
 
     fn lock_activity(

@@ -20,5 +20,5 @@ pub use self::{
     message::{
         ClaimBound, NOT_HIDDEN, QueuedMessage, VISIBLE_AT_ONCE, VisibleMessages, is_start, still_hidden,
     },
-    removal::{ExecutionAge, Removal},
+    removal::{ExecutionAge, Family, Removal},
 };

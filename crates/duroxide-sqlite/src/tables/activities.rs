@@ -195,9 +195,10 @@ impl ActivityTable for SqliteTables {
         self.db.execute(DELETE, [number(id)]).map(|_| ())
     }
 
-    fn delete_activities(&mut self, instance: u64) -> Rows<u64> {
+    fn delete_activities(&mut self, instances: &[u64]) -> Rows<u64> {
         self.cache.forget_activities();
-        Ok(self.db.execute(DELETE_OF_INSTANCE, [number(instance)])? as u64)
+        let deleted = |instance: &u64| Ok(self.db.execute(DELETE_OF_INSTANCE, [number(*instance)])? as u64);
+        instances.iter().map(deleted).sum()
     }
 
     fn has_activities(&mut self, instance: u64) -> Rows<bool> {

@@ -134,7 +134,7 @@ impl DeadLetterTable for SqliteTables {
         self.db.execute(DELETE, [number(id)]).map(|_| ())
     }
 
-    fn delete_dead_letters_of(&mut self, id: &str) -> Rows<()> {
-        self.db.execute(DELETE_OF_INSTANCE, [id]).map(|_| ())
+    fn delete_dead_letters_of(&mut self, ids: &[String]) -> Rows<()> {
+        ids.iter().try_for_each(|id| self.db.execute(DELETE_OF_INSTANCE, [id]).map(|_| ()))
     }
 }

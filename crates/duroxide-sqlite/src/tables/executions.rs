@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     columns::{columns, insert_into, upsert},
-    db::{Db, ONLY, lossy_text, lossy_text_or_null, micros, number, time, triple, triple_columns, unsigned},
+    db::{
+        Db, ONLY, limit, lossy_text, lossy_text_or_null, micros, number, time, triple, triple_columns,
+        unsigned,
+    },
 };
 
 /// The output of an execution that is stored with its last event.
@@ -170,28 +173,43 @@ impl HistoryTable for SqliteTables {
         first_event(&self.db, number(instance), execution_id)
     }
 
-    fn nth_newest_execution(&mut self, instance: u64, nth: u32) -> Rows<Option<u64>> {
-        Ok(self.db.value(NTH_NEWEST, (number(instance), nth))?.map(unsigned))
-    }
-
-    fn executions_between(
+    fn old_executions(
         &mut self,
-        instance: u64,
+        instances: &[u64],
+        keep: u32,
         after: u64,
-        below: u64,
         limit: usize,
     ) -> Rows<Vec<ExecutionAge>> {
-        let columns = (number(instance), number(after), number(below), crate::db::limit(limit));
-        self.db.all(BETWEEN, columns, |row| {
-            Ok(ExecutionAge {
-                execution_id: unsigned(row.get("execution_id")?),
-                status: row.get("status")?,
-                completed_at: row.get::<_, Option<i64>>("completed_at")?.map(time),
-            })
-        })
+        let mut old = Vec::new();
+        let after = std::iter::once(after).chain(std::iter::repeat(0));
+        for (instance, after) in instances.iter().zip(after) {
+            let left = limit.saturating_sub(old.len());
+            old.extend(old_executions_of(&self.db, *instance, keep, after, left)?);
+        }
+        Ok(old)
     }
 
     fn delete_execution(&mut self, instance: u64, execution_id: u64) -> Rows<()> {
         self.db.execute(DELETE, (number(instance), number(execution_id))).map(|_| ())
     }
+}
+
+fn old_executions_of(
+    db: &Db,
+    instance: u64,
+    keep: u32,
+    after: u64,
+    at_most: usize,
+) -> Rows<Vec<ExecutionAge>> {
+    let Some(oldest_kept) = db.value::<i64>(NTH_NEWEST, (number(instance), keep))? else {
+        return Ok(Vec::new());
+    };
+    db.all(BETWEEN, (number(instance), number(after), oldest_kept, limit(at_most)), |row| {
+        Ok(ExecutionAge {
+            instance,
+            execution_id: unsigned(row.get("execution_id")?),
+            status: row.get("status")?,
+            completed_at: row.get::<_, Option<i64>>("completed_at")?.map(time),
+        })
+    })
 }

@@ -4,8 +4,8 @@ use duroxide_core::Timestamp;
 use duroxide_provider::{
     InstanceFilter, Losses, NodeId,
     rules::{
-        ExecutionRow, Extent, InstanceChange, InstanceLock, InstanceRow, InstanceTable, Loaded, Readiness,
-        RouteId, Rows,
+        ExecutionRow, Extent, Family, InstanceChange, InstanceLock, InstanceRow, InstanceTable, Loaded,
+        Readiness, RouteId, Rows,
     },
 };
 use rusqlite::Row;
@@ -281,8 +281,13 @@ impl InstanceTable for SqliteTables {
         self.db.execute(DELETE, [number(id)]).map(|_| ())
     }
 
-    fn children(&mut self, id: &str) -> Rows<Vec<u64>> {
-        Ok(self.db.values(CHILDREN, [id])?.into_iter().map(unsigned).collect())
+    fn families(&mut self, numbers: &[u64]) -> Rows<Vec<Family>> {
+        let rows = self.instances(numbers)?;
+        let family = |row: InstanceRow| {
+            let children = self.db.values(CHILDREN, [&row.id])?.into_iter().map(unsigned).collect();
+            Ok(Family { row, children })
+        };
+        rows.into_iter().map(family).collect()
     }
 
     fn leased_instances(&mut self, after: Timestamp) -> Rows<Vec<InstanceRow>> {

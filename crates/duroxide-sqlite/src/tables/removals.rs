@@ -15,7 +15,7 @@ columns!(removal as removal_columns: id, instance, execution_id);
 const DELETE_TASK: &str = "DELETE FROM removal_task WHERE id = ?1";
 const DUE_TASK: &str = "SELECT id FROM removal_task WHERE remove_at <= ?1 ORDER BY remove_at LIMIT 1";
 const FIRST: &str =
-    concat!("SELECT ", removal_columns!(), " FROM removal WHERE task = ?1 ORDER BY id LIMIT 1");
+    concat!("SELECT ", removal_columns!(), " FROM removal WHERE task = ?1 ORDER BY id LIMIT ?2");
 const DELETE: &str = "DELETE FROM removal WHERE id = ?1";
 
 /// The first rows of an instance: their sizes as `bytes`, and the columns of their keys as `first_key` and `second_key`. More
@@ -47,8 +47,8 @@ const CHANGED_KEYS: &str = sized_rows!("octet_length(value)", "key"; "kv_change"
 const DELETE_CHANGED_KEYS: &str = "DELETE FROM kv_change WHERE instance = ?1 AND key <= ?2";
 const DELETE_CUSTOM_STATUS: &str = "DELETE FROM custom_status WHERE instance = ?1";
 
-/// Removes rows within a budget, table by table.
-fn remove_rows(db: &Db, removal: &Removal, budget: &mut RemovalBudget) -> Rows<RemovedRows> {
+/// Removes rows of one removal within a budget, table by table.
+fn remove_rows_of(db: &Db, removal: &Removal, budget: &mut RemovalBudget) -> Rows<RemovedRows> {
     let id = number(removal.instance);
     let mut removed = RemovedRows::default();
     if let Some(execution_id) = removal.execution_id {
@@ -61,7 +61,6 @@ fn remove_rows(db: &Db, removal: &Removal, budget: &mut RemovalBudget) -> Rows<R
         remove_keys(db, CHANGED_KEYS, DELETE_CHANGED_KEYS, id, budget)?;
         db.execute(DELETE_CUSTOM_STATUS, [id])?;
     }
-    removed.is_done = !budget.is_spent();
     Ok(removed)
 }
 
@@ -123,31 +122,33 @@ fn last_admitted<K>(
 }
 
 impl RemovalTable for SqliteTables {
-    fn insert_removal(&mut self, task: u64, removal: &Removal) -> Rows<()> {
-        let inserted = insert!(
-            self.db,
-            removal {
-                id: number(removal.number),
-                task: number(task),
-                instance: number(removal.instance),
-                execution_id: removal.execution_id.map(number),
-            }
-        );
-        inserted.map(|_| ())
-    }
-
-    fn first_removal(&mut self, task: u64) -> Rows<Option<Removal>> {
-        self.db.first(FIRST, [number(task)], |row| {
-            Ok(Removal {
-                number: unsigned(row.get(removal::id)?),
-                instance: unsigned(row.get(removal::instance)?),
-                execution_id: row.get::<_, Option<i64>>(removal::execution_id)?.map(unsigned),
-            })
+    fn insert_removals(&mut self, task: u64, removals: &[(u64, Removal)]) -> Rows<()> {
+        removals.iter().try_for_each(|(id, removal)| {
+            let inserted = insert!(
+                self.db,
+                removal {
+                    id: number(*id),
+                    task: number(task),
+                    instance: number(removal.instance),
+                    execution_id: removal.execution_id.map(number),
+                }
+            );
+            inserted.map(|_| ())
         })
     }
 
-    fn delete_removal(&mut self, removal: &Removal) -> Rows<()> {
-        self.db.execute(DELETE, [number(removal.number)]).map(|_| ())
+    fn first_removals(&mut self, task: u64, at_most: usize) -> Rows<Vec<(u64, Removal)>> {
+        self.db.all(FIRST, (number(task), limit(at_most)), |row| {
+            let removal = Removal {
+                instance: unsigned(row.get(removal::instance)?),
+                execution_id: row.get::<_, Option<i64>>(removal::execution_id)?.map(unsigned),
+            };
+            Ok((unsigned(row.get(removal::id)?), removal))
+        })
+    }
+
+    fn delete_removals(&mut self, numbers: &[u64]) -> Rows<()> {
+        numbers.iter().try_for_each(|id| self.db.execute(DELETE, [number(*id)]).map(|_| ()))
     }
 
     fn write_removal_task(&mut self, task: u64, remove_at: Timestamp) -> Rows<()> {
@@ -162,7 +163,7 @@ impl RemovalTable for SqliteTables {
         Ok(self.db.value(DUE_TASK, [micros(now)])?.map(unsigned))
     }
 
-    fn remove_rows(&mut self, removal: &Removal, budget: &mut RemovalBudget) -> Rows<RemovedRows> {
-        remove_rows(&self.db, removal, budget)
+    fn remove_rows(&mut self, removals: &[Removal], budget: &mut RemovalBudget) -> Rows<RemovedRows> {
+        budget.visit(removals, |removal, budget| remove_rows_of(&self.db, removal, budget))
     }
 }

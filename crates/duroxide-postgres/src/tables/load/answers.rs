@@ -89,13 +89,11 @@ impl PostgresTables {
             Meaning::KeyValueKeys(instances) => self.take_key_value_keys(instances, rows)?,
             Meaning::CustomStatus(instances) => self.take_custom_statuses(instances, rows)?,
             Meaning::FirstEvents(ids) => self.take_first_events(&ids, rows)?,
+            Meaning::Family(part, named) => self.take_family(part, &named, rows)?,
+            Meaning::Letters(asked) => self.take_letters(asked, rows)?,
+            Meaning::LetterNumbers => self.add_letter_numbers(rows)?,
             Meaning::RouteCounts => self.take_route_counts(rows)?,
-            Meaning::LaneCounts => {
-                self.lanes.learn(rows)?;
-                let counts = counts(rows, LaneId)?;
-                self.optional_reads.ready_activities = !counts.is_empty();
-                self.set.ready_lanes.counts = Some(counts);
-            }
+            Meaning::LaneCounts => self.take_lane_counts(rows)?,
             Meaning::SessionLanes => {
                 let read = |row: &Row| Ok((row.column("session_id")?, LaneId(row.number("lane")?)));
                 self.set.session_lanes = Some(rows.iter().map(read).collect::<Result<_, DatabaseError>>()?);
@@ -177,6 +175,14 @@ impl PostgresTables {
         let counts = counts(routes, RouteId)?;
         self.optional_reads.ready_instances = !counts.is_empty();
         self.set.ready_routes.counts = Some(counts);
+        Ok(())
+    }
+
+    fn take_lane_counts(&mut self, rows: &[Row]) -> Result<(), DatabaseError> {
+        self.lanes.learn(rows)?;
+        let counts = counts(rows, LaneId)?;
+        self.optional_reads.ready_activities = !counts.is_empty();
+        self.set.ready_lanes.counts = Some(counts);
         Ok(())
     }
 

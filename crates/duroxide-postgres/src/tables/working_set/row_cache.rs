@@ -145,15 +145,13 @@ impl RowCache {
         }
     }
 
-    /// Forgets the activities of an instance, which a statement deletes.
-    pub(in crate::tables) fn forget_activities_of(&mut self, instance: u64) {
-        let of = self.activities.values().filter(|cached| cached.activity.queued.instance == instance);
-        let numbers: Vec<u64> = of.map(|cached| cached.activity.queued.number).collect();
+    /// Forgets activities that a statement has deleted.
+    pub(in crate::tables) fn forget_activities(&mut self, numbers: &[u64]) {
         // If the statement is rolled back, they exist in the database only.
-        if !numbers.is_empty() {
+        if numbers.iter().any(|number| self.activities.contains_key(number)) {
             self.all_ready_activities = AllReady(None);
         }
-        numbers.into_iter().for_each(|number| self.remove_activity(number));
+        numbers.iter().for_each(|number| self.remove_activity(*number));
     }
 
     /// Whether it is time to read the first ready rows.

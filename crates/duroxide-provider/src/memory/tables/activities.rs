@@ -178,8 +178,8 @@ impl ActivityTable for MemoryTables {
         Ok(())
     }
 
-    fn delete_activities(&mut self, instance: u64) -> Rows<u64> {
-        let numbers: Vec<u64> = self.activities.of(instance).collect();
+    fn delete_activities(&mut self, instances: &[u64]) -> Rows<u64> {
+        let numbers: Vec<u64> = instances.iter().flat_map(|instance| self.activities.of(*instance)).collect();
         self.activities.remove_all(&numbers);
         Ok(self.activity_items.remove_all(&numbers) as u64)
     }

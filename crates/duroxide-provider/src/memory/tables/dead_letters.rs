@@ -71,8 +71,8 @@ impl DeadLetterTable for MemoryTables {
         Ok(())
     }
 
-    fn delete_dead_letters_of(&mut self, id: &str) -> Rows<()> {
-        let letters = self.dead_letters.of(id);
+    fn delete_dead_letters_of(&mut self, ids: &[String]) -> Rows<()> {
+        let letters: Vec<u64> = ids.iter().flat_map(|id| self.dead_letters.of(id)).collect();
         self.dead_letters.remove_all(&letters);
         Ok(())
     }

@@ -98,26 +98,27 @@ impl HistoryTable for MemoryTables {
         Ok(self.events.first(instance, execution_id).cloned())
     }
 
-    fn nth_newest_execution(&mut self, instance: u64, nth: u32) -> Rows<Option<u64>> {
-        let mut newest = self.executions.of(instance).rev().map(|(execution_id, _)| execution_id);
-        Ok(newest.nth(nth.saturating_sub(1) as usize))
-    }
-
-    fn executions_between(
+    fn old_executions(
         &mut self,
-        instance: u64,
+        instances: &[u64],
+        keep: u32,
         after: u64,
-        below: u64,
         limit: usize,
     ) -> Rows<Vec<ExecutionAge>> {
-        let from = self.executions.range((instance, after)..=(instance, u64::MAX));
-        let between = from.filter(|((_, id), _)| after < *id).take_while(|((_, id), _)| *id < below);
-        let age = |((_, execution_id), execution): (&(u64, u64), &ExecutionRow)| ExecutionAge {
+        let first = instances.first();
+        let of_instance = |instance: &u64| {
+            let count = self.executions.of(*instance).count().saturating_sub(keep as usize);
+            self.executions.range((*instance, 0)..=(*instance, u64::MAX)).take(count)
+        };
+        let old = instances.iter().flat_map(of_instance);
+        let follows = old.filter(|((of, id), _)| Some(of) != first || after < *id);
+        let age = |((instance, execution_id), execution): (&(u64, u64), &ExecutionRow)| ExecutionAge {
+            instance: *instance,
             execution_id: *execution_id,
             status: execution.status.clone(),
             completed_at: execution.completed_at,
         };
-        Ok(between.take(limit).map(age).collect())
+        Ok(follows.take(limit).map(age).collect())
     }
 
     fn delete_execution(&mut self, instance: u64, execution_id: u64) -> Rows<()> {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     InstanceFilter,
-    rules::{InstanceChange, InstanceRow, InstanceTable, Loaded, Readiness, RouteId, Rows},
+    rules::{Family, InstanceChange, InstanceRow, InstanceTable, Loaded, Readiness, RouteId, Rows},
     store::bounds::BULK_LIMIT_DEFAULT,
 };
 
@@ -201,8 +201,13 @@ impl InstanceTable for MemoryTables {
         Ok(())
     }
 
-    fn children(&mut self, id: &str) -> Rows<Vec<u64>> {
-        Ok(self.instances.children(id).collect())
+    fn families(&mut self, numbers: &[u64]) -> Rows<Vec<Family>> {
+        let rows = numbers.iter().filter_map(|number| self.instances.get(number));
+        let family = |row: &InstanceRow| Family {
+            row: row.clone(),
+            children: self.instances.children(&row.id).collect(),
+        };
+        Ok(rows.map(family).collect())
     }
 
     fn leased_instances(&mut self, after: Timestamp) -> Rows<Vec<InstanceRow>> {

@@ -24,9 +24,9 @@ impl Index<u64, (u64, Removal)> for ByTask {
 }
 
 impl Removals {
-    pub(in crate::memory) fn first_of(&self, task: u64) -> Option<Removal> {
-        let (_, number) = self.index().0.range((task, 0)..=(task, u64::MAX)).next()?;
-        self.get(number).map(|(_, removal)| *removal)
+    pub(in crate::memory) fn of_task(&self, task: u64) -> impl Iterator<Item = (u64, Removal)> {
+        let numbers = self.index().0.range((task, 0)..=(task, u64::MAX)).map(|(_, number)| *number);
+        numbers.filter_map(|number| self.get(&number).map(|(_, removal)| (number, *removal)))
     }
 }
 
@@ -34,10 +34,10 @@ impl MemoryTables {
     /// Removes the rows of a deleted instance or a pruned execution, all at once: in memory that takes no bounded
     /// steps.
     pub(in crate::memory) fn remove_all_rows(&mut self, removal: &Removal) -> RemovedRows {
-        let Removal { instance, execution_id, .. } = *removal;
+        let Removal { instance, execution_id } = *removal;
         let (first, last) = execution_id.map_or((0, u64::MAX), |execution_id| (execution_id, execution_id));
         let events = self.events.remove_range((instance, first, 0)..=(instance, last, u64::MAX));
-        let mut removed = RemovedRows { events, is_done: true, ..RemovedRows::default() };
+        let mut removed = RemovedRows { events, ..RemovedRows::default() };
         if execution_id.is_none() {
             removed.messages = self.messages.remove_range(mailboxes::all(instance));
             removed.executions = self.executions.remove_range((instance, 0)..=(instance, u64::MAX));
@@ -51,17 +51,17 @@ impl MemoryTables {
 }
 
 impl RemovalTable for MemoryTables {
-    fn insert_removal(&mut self, task: u64, removal: &Removal) -> Rows<()> {
-        self.removals.put(removal.number, (task, *removal));
+    fn insert_removals(&mut self, task: u64, removals: &[(u64, Removal)]) -> Rows<()> {
+        removals.iter().for_each(|(number, removal)| self.removals.put(*number, (task, *removal)));
         Ok(())
     }
 
-    fn first_removal(&mut self, task: u64) -> Rows<Option<Removal>> {
-        Ok(self.removals.first_of(task))
+    fn first_removals(&mut self, task: u64, limit: usize) -> Rows<Vec<(u64, Removal)>> {
+        Ok(self.removals.of_task(task).take(limit).collect())
     }
 
-    fn delete_removal(&mut self, removal: &Removal) -> Rows<()> {
-        self.removals.remove(&removal.number);
+    fn delete_removals(&mut self, numbers: &[u64]) -> Rows<()> {
+        self.removals.remove_all(numbers);
         Ok(())
     }
 
@@ -80,7 +80,7 @@ impl RemovalTable for MemoryTables {
         Ok(due.min_by_key(|(_, remove_at)| **remove_at).map(|(task, _)| *task))
     }
 
-    fn remove_rows(&mut self, removal: &Removal, _: &mut RemovalBudget) -> Rows<RemovedRows> {
-        Ok(self.remove_all_rows(removal))
+    fn remove_rows(&mut self, removals: &[Removal], budget: &mut RemovalBudget) -> Rows<RemovedRows> {
+        budget.visit(removals, |removal, _| Ok(self.remove_all_rows(removal)))
     }
 }

@@ -17,18 +17,18 @@ impl<T: Tables> Rules<T> {
     pub(in crate::rules) fn dead_letter_message(
         &mut self,
         row: &InstanceRow,
-        message: QueuedMessage,
+        mut message: QueuedMessage,
         reason: DeadLetterReason,
     ) -> Rows<DeadLetterNote> {
-        self.tables.delete_message(row.number, &message)?;
         let id = self.tables.insert_dead_letter(&DeadLetterRow {
             instance_id: Some(row.id.clone()),
-            payload: message.data,
+            payload: std::mem::take(&mut message.data),
             reason: reason.to_string(),
             attempts: message.attempts,
             dead_lettered_at: self.now,
-            origin: Origin::Message { kind: message.kind, key: message.key },
+            origin: Origin::Message { kind: message.kind, key: message.key.take() },
         })?;
+        self.tables.delete_message(row.number, &message)?;
         let instance = Some(row.id.clone());
         Ok(DeadLetterNote { id, queue: DeadLetterQueue::Orchestrator, instance, reason })
     }

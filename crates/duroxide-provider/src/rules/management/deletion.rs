@@ -1,15 +1,21 @@
 //! Deleting instances (19).
 
-use std::collections::{BTreeSet, VecDeque};
+mod trees;
+
+use std::collections::BTreeSet;
 
 use crate::rules::{
-    InstanceChange, InstanceRow, NOT_HIDDEN, Rows, Rules, Tables,
+    InstanceChange, InstanceRow, NOT_HIDDEN, Removal, RemovalBudget, Rows, Rules, Tables,
     management::removal::{STEP, deleted, unfinished},
 };
 use crate::{
     DeleteInstanceResult, InstanceFilter,
-    store::{Answer, ApplyError, Refusal},
+    store::{Answer, ApplyError, Refusal, bounds::REMOVED_ROWS_MAX},
 };
+
+/// How many trees a bulk delete reads at a time. An ended instance with its execution, its start and its end usually costs four
+/// rows of a step.
+const TREES_AT_A_TIME: usize = REMOVED_ROWS_MAX / 4;
 
 impl<T: Tables> Rules<T> {
     /// Deletes these instances. Unknown ids are ignored.
@@ -25,7 +31,7 @@ impl<T: Tables> Rules<T> {
         }
         check_ended(&rows, force)?;
         self.check_no_child_left(&rows)?;
-        Ok(self.delete(&rows)?)
+        Ok(self.delete(rows)?)
     }
 
     /// Deletes a root with all its descendants.
@@ -34,24 +40,25 @@ impl<T: Tables> Rules<T> {
         if root.parent.is_some() {
             return Err(Refusal::IsSubOrchestration { instance: id.to_owned() }.into());
         }
-        let rows = self.tree(root.number)?;
+        let rows = self.trees(&[root.number], usize::MAX)?.concat();
         check_ended(&rows, force)?;
-        Ok(self.delete(&rows)?)
+        Ok(self.delete(rows)?)
     }
 
     /// Deletes trees until the step has removed as many rows as it may.
     pub(in crate::rules) fn delete_bulk(&mut self, filter: &InstanceFilter) -> Result<Answer, ApplyError> {
-        let mut roots = self.tables.bulk_selection(filter, false)?.into_iter();
+        let (roots, ids): (Vec<u64>, Vec<String>) =
+            self.tables.bulk_selection(filter, false)?.into_iter().unzip();
         let (mut result, mut budget) = (DeleteInstanceResult::default(), STEP);
-        let mut rows = None;
-        while rows.is_none() && !budget.is_spent() {
-            let Some((root, _)) = roots.next() else { break };
-            let tree = self.tree(root)?;
-            let task = self.detach(&tree, &mut result)?;
-            let rows_left = self.remove_rows(task, &mut budget, &mut result)?;
-            rows = rows_left.then_some(task);
+        let (mut deleted_trees, mut rows) = (0, None);
+        while rows.is_none() && !budget.is_spent() && deleted_trees < roots.len() {
+            let next = roots.iter().skip(deleted_trees).take(TREES_AT_A_TIME).copied();
+            let trees = self.trees(&next.collect::<Vec<_>>(), budget.rows())?;
+            let (count, left) = self.delete_trees(&trees, &mut budget, &mut result)?;
+            deleted_trees += count;
+            rows = self.leave_removals(&left)?;
         }
-        Ok(deleted(result, unfinished(rows, roots)))
+        Ok(deleted(result, unfinished(rows, ids.into_iter().skip(deleted_trees))))
     }
 
     pub(in crate::rules) fn known_instance(&mut self, id: &str) -> Result<InstanceRow, ApplyError> {
@@ -61,88 +68,112 @@ impl<T: Tables> Rules<T> {
 
     fn check_no_child_left(&mut self, rows: &[InstanceRow]) -> Result<(), ApplyError> {
         let listed: BTreeSet<u64> = rows.iter().map(|row| row.number).collect();
-        for parent in rows {
-            let children = self.tables.children(&parent.id)?;
-            if let Some(child) = children.into_iter().find(|child| !listed.contains(child)) {
+        let numbers: Vec<u64> = rows.iter().map(|row| row.number).collect();
+        for family in self.tables.families(&numbers)? {
+            if let Some(child) = family.children.into_iter().find(|child| !listed.contains(child)) {
                 let child = self.tables.instance(child)?.map(|row| row.id).unwrap_or_default();
-                return Err(Refusal::ChildAppeared { parent: parent.id.clone(), child }.into());
+                return Err(Refusal::ChildAppeared { parent: family.row.id, child }.into());
             }
         }
         Ok(())
-    }
-
-    /// An instance with all its descendants, each before its children.
-    fn tree(&mut self, root: u64) -> Rows<Vec<InstanceRow>> {
-        let mut to_visit = VecDeque::from([root]);
-        let mut seen = BTreeSet::from([root]);
-        let mut tree = Vec::new();
-        while let Some(number) = to_visit.pop_front() {
-            let Some(row) = self.tables.instance(number)? else { continue };
-            to_visit.extend(self.tables.children(&row.id)?.into_iter().filter(|child| seen.insert(*child)));
-            tree.push(row);
-        }
-        Ok(tree)
     }
 
     /// Deletes instances: no later read finds any of them, but rows may be left to remove.
-    fn delete(&mut self, rows: &[InstanceRow]) -> Rows<Answer> {
+    fn delete(&mut self, rows: Vec<InstanceRow>) -> Rows<Answer> {
         let (mut result, mut budget) = (DeleteInstanceResult::default(), STEP);
-        let task = self.detach(rows, &mut result)?;
-        let rows = self.remove_rows(task, &mut budget, &mut result)?.then_some(task);
+        let (_, left) = self.delete_trees(&[rows], &mut budget, &mut result)?;
+        let rows = self.leave_removals(&left)?;
         Ok(deleted(result, unfinished(rows, [])))
     }
 
-    /// Takes instances away from every read, claim and commit. Their rows are left to a task.
-    fn detach(&mut self, rows: &[InstanceRow], result: &mut DeleteInstanceResult) -> Rows<u64> {
-        let task = self.tables.next_number()?;
-        for row in rows {
-            self.delete_visible_rows(task, row, result)?;
+    /// Deletes trees as long as the budget lasts, and at least the first one. Returns how many, and their rows that are left.
+    fn delete_trees(
+        &mut self,
+        trees: &[Vec<InstanceRow>],
+        budget: &mut RemovalBudget,
+        result: &mut DeleteInstanceResult,
+    ) -> Rows<(usize, Vec<Removal>)> {
+        let all: Vec<Removal> = trees.iter().flatten().map(all_rows).collect();
+        let done = self.remove_rows(&all, budget, result)?;
+        // Behind those that are done one may have lost a part of its rows.
+        let (mut count, mut rows) = (0, Vec::new());
+        for tree in trees {
+            if count > 0 && rows.len() > done {
+                break;
+            }
+            rows.extend_from_slice(tree);
+            count += 1;
         }
+        let mut left: Vec<Removal> = rows.iter().skip(done).map(all_rows).collect();
+        left.extend(self.detach(&rows, result)?);
+        let done = self.remove_rows(&left, budget, result)?;
+        Ok((count, left.split_off(done)))
+    }
+
+    /// Takes instances away from every read, claim and commit. Returns the mailboxes that go with them.
+    fn detach(&mut self, rows: &[InstanceRow], result: &mut DeleteInstanceResult) -> Rows<Vec<Removal>> {
+        let mut calls = Vec::new();
         for row in rows {
-            self.delete_pending_calls(task, &row.id, result)?;
+            calls.extend(self.tables.calls_of(&row.id)?);
         }
-        Ok(task)
+        self.delete_visible_rows(rows, result)?;
+        let mut mailboxes = Vec::new();
+        for (child, call) in calls {
+            self.delete_pending_call(child, &call, &mut mailboxes, result)?;
+        }
+        self.delete_visible_rows(&mailboxes, result)?;
+        Ok(mailboxes.iter().map(all_rows).collect())
     }
 
     /// Activities and dead letters are found without their instance, so they are deleted with it.
-    fn delete_visible_rows(
-        &mut self,
-        task: u64,
-        row: &InstanceRow,
-        result: &mut DeleteInstanceResult,
-    ) -> Rows<()> {
-        result.instances_deleted += u64::from(row.known);
-        result.queue_messages_deleted += self.tables.delete_activities(row.number)?;
-        self.tables.delete_dead_letters_of(&row.id)?;
-        self.tables.delete_instance(row.number)?;
-        self.add_removal(task, row.number, None)
-    }
-
-    /// Deletes the calls of a deleted parent that were not carried out yet: their children belong to the tree, although
-    /// only their starts exist. A turn that is about to begin such a child loses its lock.
-    fn delete_pending_calls(
-        &mut self,
-        task: u64,
-        parent: &str,
-        result: &mut DeleteInstanceResult,
-    ) -> Rows<()> {
-        for (child, call) in self.tables.calls_of(parent)? {
-            // Without its row the child is being removed already.
-            let Some(mut row) = self.tables.instance(child)? else { continue };
-            result.queue_messages_deleted += u64::from(self.tables.delete_message_by_key(child, &call)?);
-            if row.known {
-                self.settle(row)?;
-            } else if self.tables.has_start(child)? {
-                if let Some(lock) = row.lock.take() {
-                    self.tables.release(child, &lock.extent, NOT_HIDDEN, 1)?;
-                }
-                self.settle_with(row, InstanceChange::Lock)?;
-            } else {
-                self.delete_visible_rows(task, &row, result)?;
-            }
+    fn delete_visible_rows(&mut self, rows: &[InstanceRow], result: &mut DeleteInstanceResult) -> Rows<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let (numbers, ids): (Vec<u64>, Vec<String>) =
+            rows.iter().map(|row| (row.number, row.id.clone())).unzip();
+        result.queue_messages_deleted += self.tables.delete_activities(&numbers)?;
+        self.tables.delete_dead_letters_of(&ids)?;
+        for row in rows {
+            result.instances_deleted += u64::from(row.known);
+            self.tables.delete_instance(row.number)?;
         }
         Ok(())
     }
+
+    /// Deletes a call of a deleted parent that was not carried out yet: the child belongs to the tree, although only its start
+    /// exists. A turn that is about to begin such a child loses its lock. A mailbox without another start is added to those that are
+    /// deleted, too.
+    fn delete_pending_call(
+        &mut self,
+        child: u64,
+        call: &str,
+        mailboxes: &mut Vec<InstanceRow>,
+        result: &mut DeleteInstanceResult,
+    ) -> Rows<()> {
+        // Without its row the child is being removed already, and without its call it was carried out.
+        let Some(mut row) = self.tables.instance(child)? else { return Ok(()) };
+        if !self.tables.delete_message_by_key(child, call)? {
+            return Ok(());
+        }
+        result.queue_messages_deleted += 1;
+        if row.known {
+            self.settle(row)?;
+        } else if self.tables.has_start(child)? {
+            if let Some(lock) = row.lock.take() {
+                self.tables.release(child, &lock.extent, NOT_HIDDEN, 1)?;
+            }
+            self.settle_with(row, InstanceChange::Lock)?;
+        } else if !mailboxes.iter().any(|mailbox| mailbox.number == child) {
+            mailboxes.push(row);
+        }
+        Ok(())
+    }
+}
+
+/// All rows of an instance.
+fn all_rows(row: &InstanceRow) -> Removal {
+    Removal { instance: row.number, execution_id: None }
 }
 
 fn check_ended(rows: &[InstanceRow], force: bool) -> Result<(), Refusal> {

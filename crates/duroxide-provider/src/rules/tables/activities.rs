@@ -33,8 +33,8 @@ pub trait ActivityTable {
     /// Deletes an activity.
     fn delete_activity(&mut self, number: u64) -> Rows<()>;
 
-    /// Deletes the activities of an instance; returns how many there were.
-    fn delete_activities(&mut self, instance: u64) -> Rows<u64>;
+    /// Deletes the activities of instances; returns how many there were.
+    fn delete_activities(&mut self, instances: &[u64]) -> Rows<u64>;
 
     /// Whether an instance has queued activities.
     fn has_activities(&mut self, instance: u64) -> Rows<bool>;

@@ -13,6 +13,6 @@ pub trait DeadLetterTable {
     /// Deletes a dead letter.
     fn delete_dead_letter(&mut self, number: u64) -> Rows<()>;
 
-    /// Deletes the dead letters of an instance.
-    fn delete_dead_letters_of(&mut self, id: &str) -> Rows<()>;
+    /// Deletes the dead letters of instances.
+    fn delete_dead_letters_of(&mut self, ids: &[String]) -> Rows<()>;
 }

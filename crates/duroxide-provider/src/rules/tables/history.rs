@@ -22,15 +22,13 @@ pub trait HistoryTable {
     /// The first event of an execution.
     fn first_event(&mut self, instance: u64, execution_id: u64) -> Rows<Option<String>>;
 
-    /// The id of the `nth` newest execution, counted from 1; `None` if there are fewer.
-    fn nth_newest_execution(&mut self, instance: u64, nth: u32) -> Rows<Option<u64>>;
-
-    /// Executions above `after` and below `below`, ascending, at most `limit`.
-    fn executions_between(
+    /// The executions of instances, in this order and ascending, without the `keep` newest of each, at most `limit`. Of the first
+    /// instance only those above `after`.
+    fn old_executions(
         &mut self,
-        instance: u64,
+        instances: &[u64],
+        keep: u32,
         after: u64,
-        below: u64,
         limit: usize,
     ) -> Rows<Vec<ExecutionAge>>;
 

@@ -4,13 +4,18 @@ use duroxide_core::Timestamp;
 
 use crate::{
     InstanceFilter,
-    rules::{InstanceRow, Loaded, Rows},
+    rules::{Family, InstanceRow, Loaded, Rows},
 };
 
 /// Instance rows.
 pub trait InstanceTable {
     /// The instance of this number.
     fn instance(&mut self, number: u64) -> Rows<Option<InstanceRow>>;
+
+    /// The instances of these numbers, in this order; without those that do not exist.
+    fn instances(&mut self, numbers: &[u64]) -> Rows<Vec<InstanceRow>> {
+        numbers.iter().filter_map(|number| self.instance(*number).transpose()).collect()
+    }
 
     /// The instance of this id.
     fn instance_named(&mut self, id: &str) -> Rows<Option<InstanceRow>>;
@@ -50,8 +55,9 @@ pub trait InstanceTable {
     /// Deletes the row of an instance, and nothing that belongs to it.
     fn delete_instance(&mut self, number: u64) -> Rows<()>;
 
-    /// The numbers of the instances whose parent is this one, ascending.
-    fn children(&mut self, id: &str) -> Rows<Vec<u64>>;
+    /// The instances of these numbers with their children, in this order; without those that do not exist. No instance of the answer
+    /// gets another child in this transaction unless the rules make one.
+    fn families(&mut self, numbers: &[u64]) -> Rows<Vec<Family>>;
 
     /// Instances that have a lock whose lease ends after this time, by number.
     fn leased_instances(&mut self, after: Timestamp) -> Rows<Vec<InstanceRow>>;

@@ -82,7 +82,8 @@ pub trait MailboxTable {
     /// Deletes the message with this key; returns whether there was one.
     fn delete_message_by_key(&mut self, instance: u64, key: &str) -> Rows<bool>;
 
-    /// The child starts in all mailboxes that carry out a call of this parent: number of the child's row, and key.
+    /// The child starts in all mailboxes that carry out a call of this parent: number of the child's row, and key. Calls that are
+    /// gone by now may be among them.
     fn calls_of(&mut self, parent: &str) -> Rows<Vec<(u64, String)>>;
 }
 

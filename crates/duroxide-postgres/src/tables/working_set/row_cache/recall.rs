@@ -30,6 +30,9 @@ impl RowCache {
 
     /// Puts everything that the operations of a batch need into a working set. `None`: not all of it is here.
     pub(in crate::tables) fn recall_operations(&self, needs: &Needs<'_>, set: &mut WorkingSet) -> Option<()> {
+        if needs.reads_more() {
+            return None;
+        }
         for number in &needs.instances.numbers {
             self.recall_instance(*number, set)?;
         }
