@@ -63,16 +63,25 @@ pub(crate) enum Found {
 
 /// Connects, makes the tables if they are missing, and brings an older schema up to date.
 pub(crate) fn open(options: &PostgresOptions) -> Result<Connection, OpenError> {
-    let schema = &options.schema;
-    let unusable = |trouble: DatabaseError| OpenError::of_schema(trouble, schema.as_str());
-    let (mut connection, mut found) = connect(options)?;
-    if matches!(found, Found::Nothing) {
-        found = make_tables(&mut connection, schema).map_err(unusable)?;
-    }
-    if known_version(&mut connection, schema, &found)? < SCHEMA_VERSION {
-        upgrade(&mut connection, schema).map_err(unusable)?;
-    }
+    let (mut connection, found) = connect(options)?;
+    prepare(&mut connection, &options.schema, found)?;
     Ok(connection)
+}
+
+/// Makes the tables if they are missing, and brings an older schema up to date.
+pub(crate) fn prepare(
+    connection: &mut Connection,
+    schema: &SchemaName,
+    mut found: Found,
+) -> Result<(), OpenError> {
+    let unusable = |error: DatabaseError| OpenError::of_schema(error, schema.as_str());
+    if matches!(found, Found::Nothing) {
+        found = make_tables(connection, schema).map_err(unusable)?;
+    }
+    if known_version(connection, schema, &found)? < SCHEMA_VERSION {
+        upgrade(connection, schema).map_err(unusable)?;
+    }
+    Ok(())
 }
 
 /// Connects to a schema of this release without changing it: a missing or older one is an error.
@@ -101,7 +110,7 @@ pub(crate) fn check_session_database(options: &PostgresOptions) -> Result<(), Op
 }
 
 /// Connects to a suitable server, and reads the content of its schema.
-fn connect(options: &PostgresOptions) -> Result<(Connection, Found), OpenError> {
+pub(crate) fn connect(options: &PostgresOptions) -> Result<(Connection, Found), OpenError> {
     let mut connection =
         Connection::open(options).map_err(|trouble| OpenError::of_connection(trouble, CONNECTIONS))?;
     let schema = &options.schema;
@@ -124,7 +133,7 @@ fn known_version(connection: &mut Connection, schema: &SchemaName, found: &Found
 }
 
 /// Whether the schema holds a store.
-pub(crate) fn check_ours(schema: &SchemaName, found: &Found) -> Result<(), OpenError> {
+fn check_ours(schema: &SchemaName, found: &Found) -> Result<(), OpenError> {
     let schema = schema.to_string();
     match found {
         Found::Ours => Ok(()),
@@ -169,7 +178,7 @@ fn find_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found
 
 /// Makes everything in one transaction, if the schema is empty or missing. Nodes that start at the same time wait for a lock, and look
 /// after it what the schema holds: the second one finds the tables. Returns what it holds at the end.
-pub(crate) fn make_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found, DatabaseError> {
+fn make_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found, DatabaseError> {
     or_roll_back(connection, |connection| {
         connection.script(&begin_locked(schema))?;
         let found = find_tables(connection, schema)?;
@@ -199,7 +208,7 @@ fn upgrade(connection: &mut Connection, schema: &SchemaName) -> Result<(), Datab
     })
 }
 
-fn begin_locked(schema: &SchemaName) -> String {
+pub(crate) fn begin_locked(schema: &SchemaName) -> String {
     // After waiting for the lock, the statement has to see the changes of its last holder.
     format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock(hashtextextended('duroxide {schema}', 0))"
@@ -207,13 +216,13 @@ fn begin_locked(schema: &SchemaName) -> String {
 }
 
 /// The statements that bring a schema of this version to the current one.
-fn migrations_from(version: i64, schema: &SchemaName) -> String {
+pub(crate) fn migrations_from(version: i64, schema: &SchemaName) -> String {
     let missing = MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or_default());
     let script: String = missing.map(|migration| migration.replace("{s}", schema.as_str())).collect();
     format!("{script} UPDATE {schema}.meta SET schema_version = greatest(schema_version, {SCHEMA_VERSION});")
 }
 
-fn or_roll_back<T>(
+pub(crate) fn or_roll_back<T>(
     connection: &mut Connection,
     run: impl FnOnce(&mut Connection) -> Result<T, DatabaseError>,
 ) -> Result<T, DatabaseError> {
