@@ -105,18 +105,18 @@ pub(crate) fn check_session_database(options: &PostgresOptions) -> Result<(), Op
     match compare_databases(options) {
         Ok(None) => Ok(()),
         Ok(Some(DatabasesDiffer { session, store })) => Err(OpenError::OtherDatabase { session, store }),
-        Err(trouble) => Err(OpenError::of_connection(trouble, CONNECTIONS)),
+        Err(error) => Err(OpenError::of_connection(error, options, CONNECTIONS)),
     }
 }
 
 /// Connects to a suitable server, and reads the content of its schema.
 pub(crate) fn connect(options: &PostgresOptions) -> Result<(Connection, Found), OpenError> {
     let mut connection =
-        Connection::open(options).map_err(|trouble| OpenError::of_connection(trouble, CONNECTIONS))?;
+        Connection::open(options).map_err(|error| OpenError::of_connection(error, options, CONNECTIONS))?;
     let schema = &options.schema;
     check_server(&mut connection, schema)?;
-    let found = find_tables(&mut connection, schema)
-        .map_err(|trouble| OpenError::of_schema(trouble, schema.as_str()))?;
+    let found =
+        find_tables(&mut connection, schema).map_err(|error| OpenError::of_schema(error, schema.as_str()))?;
     connection.set_limit(options.answer_timeout);
     Ok((connection, found))
 }
@@ -125,7 +125,7 @@ pub(crate) fn connect(options: &PostgresOptions) -> Result<(Connection, Found), 
 fn known_version(connection: &mut Connection, schema: &SchemaName, found: &Found) -> Result<i64, OpenError> {
     check_ours(schema, found)?;
     let of = schema.to_string();
-    let found = version(connection).map_err(|trouble| OpenError::of_schema(trouble, schema.as_str()))?;
+    let found = version(connection).map_err(|error| OpenError::of_schema(error, schema.as_str()))?;
     if found > SCHEMA_VERSION {
         return Err(OpenError::NewerSchema { schema: of, found, known: SCHEMA_VERSION });
     }
@@ -153,7 +153,7 @@ fn check_server(connection: &mut Connection, schema: &SchemaName) -> Result<(), 
         }
     };
     let (found, is_read_only) =
-        read(connection).map_err(|trouble| OpenError::of_schema(trouble, schema.as_str()))?;
+        read(connection).map_err(|error| OpenError::of_schema(error, schema.as_str()))?;
     check_version(found)?;
     if is_read_only { Err(OpenError::ReadOnly) } else { Ok(()) }
 }

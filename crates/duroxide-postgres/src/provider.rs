@@ -189,7 +189,8 @@ impl PostgresProvider {
 
 /// Both connections may have the same fault, so the error names the connection.
 fn start_session(options: &PostgresOptions, clock: Arc<NodeClock>) -> Result<Session, OpenError> {
-    let refused = |error: DatabaseError| OpenError::of_connection(error.of_session_connection(), CONNECTIONS);
+    let refused =
+        |error: DatabaseError| OpenError::of_connection(error.of_session_connection(), options, CONNECTIONS);
     Session::start(options.clone(), clock).map_err(refused)
 }
 

@@ -9,7 +9,10 @@ use tokio::{
 };
 use tokio_postgres::{AsyncMessage, Client, Config, Connection};
 
-use super::hosts::each_host;
+use super::{
+    fault::ConnectFault,
+    hosts::{check_hosts, each_host},
+};
 use crate::{PostgresOptions, database_error::DatabaseError, options::CONNECT_TIMEOUT};
 
 /// Where notifications go, by their payloads.
@@ -19,30 +22,33 @@ pub(super) type Notified = Option<UnboundedSender<String>>;
 /// `notified` by its payload.
 ///
 /// The time limit of the configuration is for reaching a host. A server that takes a connection and then is silent must not
-/// hold us up either, so the whole attempt with a host has that limit. Then the next host is tried.
+/// hold us up either, so the whole attempt with a host has that limit. Then the next host is tried. If all fail, the most specific
+/// error is returned: a wrong password is not hidden by another host that is down.
 pub(crate) async fn connect(
     options: &PostgresOptions,
     config: &Config,
     notified: Notified,
 ) -> Result<Client, DatabaseError> {
     if options.tls.is_missing_for(config) {
-        return Err(DatabaseError::of_tls("sslmode=require, and there is no TLS".to_owned()));
+        let missing = "sslmode=require, and there is no TLS";
+        return Err(DatabaseError::of_connect_fault(ConnectFault::Tls, missing));
     }
+    check_hosts(config).map_err(DatabaseError::refused)?;
     let limit = connect_timeout(config);
-    let silent = || DatabaseError::unavailable(format!("no answer within {limit:?}"));
-    let config = timeout(limit, with_password(options, config)).await.map_err(|_| silent())??;
-    let mut last = Err(silent());
+    let config = with_password(options, config, limit).await?;
+    let mut failed: Option<DatabaseError> = None;
     for host in each_host(&config, duroxide_store::random_nonce()) {
-        let attempt = options.tls.connect(&host, notified.clone());
-        last = match timeout(limit, attempt).await {
-            Ok(answer) => answer.map_err(|error| DatabaseError::of(&error)),
-            Err(_) => Err(silent()),
+        let error = match timeout(limit, options.tls.connect(&host, notified.clone())).await {
+            Ok(Ok(client)) => return Ok(client),
+            Ok(Err(error)) => DatabaseError::of_connecting(&error, &host),
+            Err(_) => DatabaseError::unavailable(format!("no answer within {limit:?}")),
         };
-        if last.is_ok() {
-            break;
+        let tells_more = |known: &DatabaseError| error.connect_fault > known.connect_fault;
+        if failed.as_ref().is_none_or(tells_more) {
+            failed = Some(error);
         }
     }
-    last
+    Err(failed.unwrap_or_else(|| DatabaseError::unavailable("there is no host")))
 }
 
 /// The time limit for connecting to one host.
@@ -53,10 +59,12 @@ pub(crate) fn connect_timeout(config: &Config) -> Duration {
 async fn with_password<'a>(
     options: &PostgresOptions,
     config: &'a Config,
+    limit: Duration,
 ) -> Result<Cow<'a, Config>, DatabaseError> {
     let Some(source) = &options.password else { return Ok(Cow::Borrowed(config)) };
-    let failed = |error| DatabaseError::unavailable(format!("there is no password: {error}"));
-    let password = source.ask().await.map_err(failed)?;
+    let silent = |_| Err(format!("no answer within {limit:?}"));
+    let failed = |message| DatabaseError::of_connect_fault(ConnectFault::PasswordSource, message);
+    let password = timeout(limit, source.ask()).await.unwrap_or_else(silent).map_err(failed)?;
     let mut config = config.clone();
     config.password(password);
     Ok(Cow::Owned(config))

@@ -5,6 +5,18 @@ use tokio_postgres::{
     config::{Host, LoadBalanceHosts},
 };
 
+/// Whether there is a host, and an address and a port for each. The library checks that only together with the login.
+pub(super) fn check_hosts(config: &Config) -> Result<(), &'static str> {
+    let (names, addresses) = (config.get_hosts().len(), config.get_hostaddrs().len());
+    let (hosts, ports) = (names.max(addresses), config.get_ports().len());
+    match hosts {
+        0 => Err("there is no host"),
+        _ if names.min(addresses) > 0 && names != addresses => Err("there are not as many hostaddr as host"),
+        _ if ports > 1 && ports != hosts => Err("there are neither as many ports as hosts, nor one"),
+        _ => Ok(()),
+    }
+}
+
 /// The same configuration for each of its hosts alone, in their order. If it asks for a random order, `chance` says with which one to
 /// begin.
 ///
@@ -67,6 +79,19 @@ mod tests {
 
     fn parsed(hosts: &str) -> Config {
         format!("{hosts} {REST}").parse().unwrap()
+    }
+
+    #[test]
+    fn hosts_without_their_addresses_or_ports_are_refused() {
+        let check = |hosts: &str| check_hosts(&parsed(hosts));
+        for good in
+            ["host=one", "hostaddr=127.0.0.1", "host=a,b hostaddr=::1,::2 port=1,2", "host=a,b port=1"]
+        {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for bad in ["", "port=1", "host=a,b hostaddr=::1", "host=a port=1,2", "host=a,b,c port=1,2"] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -129,7 +129,7 @@ pub(crate) fn copy(
 }
 
 fn refuse_schema(options: &PostgresOptions) -> Result<(), CopyError> {
-    let failed = |error| OpenError::of_connection(error, 1);
+    let failed = |error| OpenError::of_connection(error, options, 1);
     let mut connection = Connection::open(options).map_err(failed)?;
     if has_schema(&mut connection, &options.schema)? {
         return Err(CopyError::SchemaExists { schema: options.schema.to_string() });

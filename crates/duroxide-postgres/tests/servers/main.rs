@@ -4,5 +4,6 @@
 #[path = "../fixture/mod.rs"]
 mod fixture;
 mod pooler;
+mod refusals;
 mod schema;
 mod silence;
