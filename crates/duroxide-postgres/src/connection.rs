@@ -6,6 +6,7 @@ mod connect;
 mod fault;
 mod frame;
 mod hosts;
+mod lookup;
 mod parameter;
 mod tls;
 

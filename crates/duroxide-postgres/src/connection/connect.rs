@@ -11,7 +11,8 @@ use tokio_postgres::{AsyncMessage, Client, Config, Connection};
 
 use super::{
     fault::ConnectFault,
-    hosts::{check_hosts, each_host},
+    hosts::{check_hosts, each_address, each_host, name_to_look_up},
+    lookup::lookup,
 };
 use crate::{PostgresOptions, database_error::DatabaseError, options::CONNECT_TIMEOUT};
 
@@ -22,7 +23,7 @@ pub(super) type Notified = Option<UnboundedSender<String>>;
 /// `notified` by its payload.
 ///
 /// The time limit of the configuration is for reaching a host. A server that takes a connection and then is silent must not
-/// hold us up either, so the whole attempt with a host has that limit. Then the next host is tried. If all fail, the most specific
+/// hold us up either, so the whole attempt with each address of a host has that limit. Then the next one is tried. If all fail, the most specific
 /// error is returned: a wrong password is not hidden by another host that is down.
 pub(crate) async fn connect(
     options: &PostgresOptions,
@@ -36,19 +37,53 @@ pub(crate) async fn connect(
     check_hosts(config).map_err(DatabaseError::refused)?;
     let limit = connect_timeout(config);
     let config = with_password(options, config, limit).await?;
-    let mut failed: Option<DatabaseError> = None;
+    let mut failed = None;
     for host in each_host(&config, duroxide_store::random_nonce()) {
-        let error = match timeout(limit, options.tls.connect(&host, notified.clone())).await {
-            Ok(Ok(client)) => return Ok(client),
-            Ok(Err(error)) => DatabaseError::of_connecting(&error, &host),
-            Err(_) => DatabaseError::unavailable(format!("no answer within {limit:?}")),
-        };
-        let tells_more = |known: &DatabaseError| error.connect_fault > known.connect_fault;
-        if failed.as_ref().is_none_or(tells_more) {
-            failed = Some(error);
+        match connect_to_host(options, &host, &notified, limit).await {
+            Ok(client) => return Ok(client),
+            Err(error) => failed = Some(more_specific(failed, error)),
         }
     }
-    Err(failed.unwrap_or_else(|| DatabaseError::unavailable("there is no host")))
+    Err(failed.unwrap_or_else(|| silent(limit)))
+}
+
+/// Tries the addresses of a host. The library would try them, too, but all of them within `limit`.
+async fn connect_to_host(
+    options: &PostgresOptions,
+    host: &Config,
+    notified: &Notified,
+    limit: Duration,
+) -> Result<Client, DatabaseError> {
+    let mut failed = None;
+    for address in addresses(host, limit).await? {
+        let error = match timeout(limit, options.tls.connect(&address, notified.clone())).await {
+            Ok(Ok(client)) => return Ok(client),
+            Ok(Err(error)) => DatabaseError::of_connecting(&error, &address),
+            Err(_) => silent(limit),
+        };
+        failed = Some(more_specific(failed, error));
+    }
+    Err(failed.unwrap_or_else(|| silent(limit)))
+}
+
+/// The configuration of a host with each of its addresses.
+async fn addresses(host: &Config, limit: Duration) -> Result<Vec<Config>, DatabaseError> {
+    let Some(name) = name_to_look_up(host) else { return Ok(vec![host.clone()]) };
+    let found = timeout(limit, lookup(name)).await.map_err(|_| silent(limit))?;
+    let found = found.map_err(|error| DatabaseError::unavailable(format!("host {name}: {error}")))?;
+    Ok(each_address(host, &found, duroxide_store::random_nonce()))
+}
+
+/// The one of two errors that tells more. Of equals it is the first.
+fn more_specific(known: Option<DatabaseError>, other: DatabaseError) -> DatabaseError {
+    match known {
+        Some(known) if known.connect_fault >= other.connect_fault => known,
+        _ => other,
+    }
+}
+
+fn silent(limit: Duration) -> DatabaseError {
+    DatabaseError::unavailable(format!("no answer within {limit:?}"))
 }
 
 /// The time limit for connecting to one host.

@@ -75,6 +75,13 @@ async fn of_several_hosts_the_most_specific_error_is_reported() {
     }
 }
 
+/// No name server knows `.invalid`. Some networks do not answer at all: then the time limit ends the attempt, and nothing waits longer.
+#[tokio::test]
+async fn a_host_that_does_not_exist() {
+    let error = refusal(options("host=nowhere.invalid")).await;
+    assert!(matches!(error, OpenError::Connect { .. }), "{error}");
+}
+
 #[tokio::test]
 async fn hosts_and_ports_that_do_not_match() {
     for url in ["", "host=127.0.0.1 port=1,2"] {
