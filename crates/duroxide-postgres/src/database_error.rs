@@ -25,6 +25,11 @@ impl DatabaseError {
         Self::new(FailureClass::Permanent, message)
     }
 
+    /// A role lacks a right.
+    pub(crate) fn denied(message: impl Into<String>) -> Self {
+        Self { code: Some(SqlState::INSUFFICIENT_PRIVILEGE), ..Self::refused(message) }
+    }
+
     /// The database does not answer now.
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(FailureClass::Retryable, message)

@@ -10,7 +10,7 @@ use crate::{
     connection::{Connection, Frame, Query, parameters},
     database_error::DatabaseError,
     provider::CONNECTIONS,
-    session::{DatabasesDiffer, compare_databases},
+    session::{Compared, DatabasesDiffer, compare_databases},
     value::Columns,
 };
 
@@ -50,6 +50,8 @@ const CONTENT: &str = "WITH schema AS (SELECT oid FROM pg_catalog.pg_namespace W
     SELECT coalesce((SELECT is_ours FROM meta), false) AS is_ours,
         CASE WHEN (SELECT is_ours FROM meta) THEN NULL ELSE (SELECT description FROM counted) END AS foreign_object";
 const VERSION: &str = "SELECT schema_version FROM {s}.meta";
+const MAY_READ: &str = "SELECT pg_catalog.has_schema_privilege($1::text::name, '{s}', 'USAGE')
+    AND pg_catalog.has_table_privilege($1::text::name, '{s}.meta', 'SELECT') AS may_read";
 
 /// The content of a schema.
 pub(crate) enum Found {
@@ -63,8 +65,16 @@ pub(crate) enum Found {
 
 /// Connects, makes the tables if they are missing, and brings an older schema up to date.
 pub(crate) fn open(options: &PostgresOptions) -> Result<Connection, OpenError> {
+    open_for(options, None)
+}
+
+/// Like [`open`]. If the session connection has this role, which may not read what is made, nothing is made.
+pub(crate) fn open_for(
+    options: &PostgresOptions,
+    session_role: Option<&str>,
+) -> Result<Connection, OpenError> {
     let (mut connection, found) = connect(options)?;
-    prepare(&mut connection, &options.schema, found)?;
+    prepare(&mut connection, &options.schema, found, session_role)?;
     Ok(connection)
 }
 
@@ -73,13 +83,14 @@ pub(crate) fn prepare(
     connection: &mut Connection,
     schema: &SchemaName,
     mut found: Found,
+    session_role: Option<&str>,
 ) -> Result<(), OpenError> {
     let unusable = |error: DatabaseError| OpenError::of_schema(error, schema.as_str());
     if matches!(found, Found::Nothing) {
-        found = make_tables(connection, schema).map_err(unusable)?;
+        found = make_tables(connection, schema, session_role).map_err(unusable)?;
     }
     if known_version(connection, schema, &found)? < SCHEMA_VERSION {
-        upgrade(connection, schema).map_err(unusable)?;
+        upgrade(connection, schema, session_role).map_err(unusable)?;
     }
     Ok(())
 }
@@ -95,16 +106,19 @@ pub(crate) fn open_existing(options: &PostgresOptions) -> Result<Connection, Ope
     Ok(connection)
 }
 
-/// 24.17: refuses a session connection that reaches another database than the store's connections. Changes nothing.
-pub(crate) fn check_session_database(options: &PostgresOptions) -> Result<(), OpenError> {
+/// 24.17: refuses a session connection that reaches another database than the store's connections. Changes nothing. Returns the role
+/// of a session connection that has an address of its own.
+pub(crate) fn check_session_database(options: &PostgresOptions) -> Result<Option<String>, OpenError> {
     if !options.notifications || options.session_config.is_none() {
-        return Ok(());
+        return Ok(None);
     }
     // An error of the store's own address comes first.
     drop(connect(options)?);
     match compare_databases(options) {
-        Ok(None) => Ok(()),
-        Ok(Some(DatabasesDiffer { session, store })) => Err(OpenError::OtherDatabase { session, store }),
+        Ok(Compared::Same { session_role }) => Ok(Some(session_role)),
+        Ok(Compared::Differ(DatabasesDiffer { session, store })) => {
+            Err(OpenError::OtherDatabase { session, store })
+        }
         Err(error) => Err(OpenError::of_connection(error, options, CONNECTIONS)),
     }
 }
@@ -178,7 +192,11 @@ fn find_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found
 
 /// Makes everything in one transaction, if the schema is empty or missing. Nodes that start at the same time wait for a lock, and look
 /// after it what the schema holds: the second one finds the tables. Returns what it holds at the end.
-fn make_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found, DatabaseError> {
+fn make_tables(
+    connection: &mut Connection,
+    schema: &SchemaName,
+    session_role: Option<&str>,
+) -> Result<Found, DatabaseError> {
     or_roll_back(connection, |connection| {
         connection.script(&begin_locked(schema))?;
         let found = find_tables(connection, schema)?;
@@ -192,20 +210,45 @@ fn make_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found
         } else {
             format!("CREATE SCHEMA IF NOT EXISTS {schema};")
         };
-        connection.script(&format!("{create_schema} {} COMMIT;", migrations_from(0, schema)))?;
+        connection.script(&format!("{create_schema} {}", migrations_from(0, schema)))?;
+        check_session_rights(connection, session_role)?;
+        connection.script("COMMIT")?;
         Ok(Found::Ours)
     })
 }
 
 /// Brings an older schema to the current version, all or nothing. Nodes that start at the same time wait for each other;
 /// the second one finds an upgraded schema.
-fn upgrade(connection: &mut Connection, schema: &SchemaName) -> Result<(), DatabaseError> {
+fn upgrade(
+    connection: &mut Connection,
+    schema: &SchemaName,
+    session_role: Option<&str>,
+) -> Result<(), DatabaseError> {
     or_roll_back(connection, |connection| {
         // Another process that upgrades the schema may take as long as this one: no time limit would be long enough.
         connection.script_within(&begin_locked(schema), Duration::MAX)?;
         let migrations = migrations_from(version(connection)?, schema);
-        connection.script_within(&format!("{migrations} COMMIT;"), Duration::MAX)
+        connection.script_within(&migrations, Duration::MAX)?;
+        check_session_rights(connection, session_role)?;
+        connection.script_within("COMMIT", Duration::MAX)
     })
+}
+
+/// Refuses a role of the session connection that may not read the schema, before it is committed. Only then it is known: the role may
+/// own the schema, be a member of its owner, or have rights by default.
+fn check_session_rights(
+    connection: &mut Connection,
+    session_role: Option<&str>,
+) -> Result<(), DatabaseError> {
+    let Some(role) = session_role else { return Ok(()) };
+    let query = Query::new(MAY_READ, parameters![role.to_owned()]);
+    let answers = connection.trip(&[query], Frame::Plain)?;
+    match answers.iter().flatten().next().map(|row| row.column("may_read")).transpose()? {
+        Some(true) => Ok(()),
+        _ => Err(DatabaseError::denied(format!(
+            "the session connection has the role {role}, which may not read it"
+        ))),
+    }
 }
 
 pub(crate) fn begin_locked(schema: &SchemaName) -> String {

@@ -38,13 +38,16 @@ async fn a_standby_that_is_asked_for_writes() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_a_password_and_gets_none() {
+async fn a_server_that_asks_for_a_password_and_gets_none_or_a_wrong_one() {
     let Some(server) = Server::own() else { return };
     Admin::connect(&server).await.run("CREATE ROLE app LOGIN PASSWORD 'right'").await;
     server.ask_for_passwords();
     let error = refusal(options(&format!("{} user=app", server.tcp_url()))).await;
     assert!(matches!(error, OpenError::Refused { .. }), "{error}");
     assert!(error.to_string().contains("password missing"), "{error}");
+    let error = refusal(options(&format!("{} user=app password=wrong", server.tcp_url()))).await;
+    assert!(matches!(error, OpenError::Refused { .. }), "{error}");
+    assert!(error.to_string().contains("check user, password, dbname"), "{error}");
 }
 
 #[tokio::test]

@@ -69,7 +69,7 @@ impl Target {
             }
             Earlier::Other => return Err(CopyError::WorkingSchemaExists { schema: name }),
         }
-        prepare(&mut connection, &schema, Found::Ours)?;
+        prepare(&mut connection, &schema, Found::Ours, None)?;
         let engine = PostgresEngine::on(connection, options.clone()).with_callers_clock();
         Ok(Self { engine, options })
     }
