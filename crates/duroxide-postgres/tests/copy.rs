@@ -6,7 +6,12 @@ mod fixture;
 use std::path::PathBuf;
 
 use duroxide_postgres::{CopyError, PostgresOptions, PostgresProvider, SchemaName};
-use duroxide_provider::{Provider as _, testing::items};
+use duroxide_provider::{
+    NodeAnnouncement, Provider as _,
+    memory::record::{DeadLetterRecord, StoredInstance},
+    store::{CopySource, IntakeRow, StoreFailure, StoreSnapshot},
+    testing::items,
+};
 use duroxide_sqlite::{SqliteExport, SqliteProvider};
 use fixture::{
     fresh_options,
@@ -126,4 +131,100 @@ async fn a_copy_whose_last_answer_is_lost_has_succeeded() {
     proxy.set(Silence::Nothing);
     assert_eq!(instances(&target).await, ["a", "b"]);
     assert!(matches!(file.copy_into(&target).await, Err(CopyError::SchemaExists { .. })));
+}
+
+/// A source that calls `on_page` before each page, and whose intake has grown after it was read `intakes` times.
+struct Source<F> {
+    source: SqliteExport,
+    on_page: F,
+    intakes: usize,
+}
+
+impl<F: FnMut()> CopySource for Source<F> {
+    fn state(&mut self) -> Result<String, StoreFailure> {
+        self.source.state()
+    }
+    fn instance_count(&mut self) -> Result<u64, StoreFailure> {
+        self.source.instance_count()
+    }
+    fn instances_after(&mut self, number: u64, max: usize) -> Result<Vec<StoredInstance>, StoreFailure> {
+        (self.on_page)();
+        self.source.instances_after(number, max)
+    }
+    fn dead_letters(&mut self) -> Result<Vec<DeadLetterRecord>, StoreFailure> {
+        self.source.dead_letters()
+    }
+    fn intake(&mut self) -> Result<Vec<IntakeRow>, StoreFailure> {
+        let mut rows = self.source.intake()?;
+        if self.intakes == 0 {
+            rows.push(IntakeRow {
+                kind: IntakeRow::START.to_owned(),
+                instance_id: "c".to_owned(),
+                name: "Order".to_owned(),
+                version: None,
+                data: String::new(),
+            });
+        }
+        self.intakes = self.intakes.saturating_sub(1);
+        Ok(rows)
+    }
+    fn next_number(&mut self) -> Result<u64, StoreFailure> {
+        self.source.next_number()
+    }
+    fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure> {
+        self.source.snapshot()
+    }
+}
+
+async fn copy_from<F: FnMut() + Send + 'static>(
+    file: &File,
+    target: &PostgresOptions,
+    on_page: F,
+    intakes: usize,
+) -> Result<u64, CopyError> {
+    let url = file.url();
+    let open = move || Ok(Source { source: SqliteExport::open(&url)?, on_page, intakes });
+    PostgresProvider::copy_from(open, target.clone(), |_| {}).await
+}
+
+/// Rows of the intake are no part of a snapshot.
+#[tokio::test]
+async fn a_copy_whose_intake_differs_from_its_source_is_not_published() {
+    let Some(server) = postgres_server::server() else { return };
+    let file = File::with("intake", &["a"]).await;
+    let target = fresh_options(server);
+    let error = copy_from(&file, &target, || {}, 1).await.unwrap_err();
+    assert!(matches!(&error, CopyError::Differs { what } if what == "the intake"), "{error}");
+    assert!(!Admin::connect(server).await.has_schema(target.schema.as_str()).await);
+    // The row is there from the beginning.
+    assert_eq!(copy_from(&file, &target, || {}, 0).await.unwrap(), 1);
+}
+
+/// A node that is started on the file during a copy does not join, so that it cannot run instances which are copied.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_cannot_join_the_source_during_a_copy() {
+    let Some(server) = postgres_server::server() else { return };
+    let file = File::with("join", &["a"]).await;
+    let url = file.url();
+    let (sent, refused) = std::sync::mpsc::channel();
+    let executor = tokio::runtime::Handle::current();
+    let mut sent = Some(sent);
+    let join = move || {
+        // One attempt is enough: SQLite waits for a lock for a while.
+        let Some(sent) = sent.take() else { return };
+        let joined = executor.block_on(async {
+            let store = SqliteProvider::new(&url, None).await.map_err(|error| error.to_string())?;
+            let node = NodeAnnouncement { name: "late".to_owned(), ..NodeAnnouncement::default() };
+            match store.join_node(&node).await {
+                Ok(Some(_)) => Ok(()),
+                Ok(None) => Err("there are no nodes".to_owned()),
+                Err(error) => Err(error.to_string()),
+            }
+        });
+        sent.send(joined).unwrap();
+    };
+    let copied = copy_from(&file, &fresh_options(server), join, usize::MAX).await;
+    assert_eq!(copied.unwrap(), 1);
+    let error = refused.recv().unwrap().unwrap_err();
+    assert!(error.contains("locked"), "{error}");
 }

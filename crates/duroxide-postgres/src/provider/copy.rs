@@ -124,6 +124,9 @@ pub(crate) fn copy(
     }
     target.add_rest(source)?;
     verify(&source.snapshot()?, &target.snapshot()?)?;
+    if source.intake()? != target.intake()? {
+        return Err(CopyError::Differs { what: "the intake".to_owned() });
+    }
     target.publish(&options.schema)?;
     Ok(total)
 }

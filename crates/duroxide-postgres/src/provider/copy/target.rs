@@ -28,6 +28,7 @@ const STATE: &str = "SELECT state FROM {s}.copied_from";
 const DONE: &str = "SELECT count(*) AS instances, coalesce(max(number), 0)::bigint AS last FROM {s}.instance";
 const ADD_INTAKE: &str = "INSERT INTO {s}.intake (kind, instance_id, name, version, data)
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])";
+const INTAKE: &str = "SELECT kind, instance_id, name, version, data FROM {s}.intake ORDER BY number";
 const SET_NUMBERS: &str = "SELECT setval('{s}.numbers', ($1::bigint / 1024 + 1) * 1024 + 1, false),
     setval('{s}.dead_letter_number', (SELECT coalesce(max(number), 0) FROM {s}.dead_letter) + 1, false)";
 const SCHEMA_ID: &str = "SELECT oid::bigint AS id FROM pg_catalog.pg_namespace WHERE nspname = $1";
@@ -111,6 +112,21 @@ impl Target {
     /// Everything that was copied.
     pub(super) fn snapshot(&mut self) -> Result<StoreSnapshot, CopyError> {
         Ok(self.engine.snapshot()?)
+    }
+
+    /// The rows of the intake that were copied, oldest first.
+    pub(super) fn intake(&mut self) -> Result<Vec<IntakeRow>, CopyError> {
+        let row = |row: &tokio_postgres::Row| {
+            Ok(IntakeRow {
+                kind: row.column("kind")?,
+                instance_id: row.column("instance_id")?,
+                name: row.column("name")?,
+                version: row.column("version")?,
+                data: row.column("data")?,
+            })
+        };
+        let rows = ask(self.connection(), Query::new(INTAKE, Vec::new()))?;
+        Ok(rows.iter().map(row).collect::<Result<_, DatabaseError>>()?)
     }
 
     /// Gives the schema its name.
