@@ -1,7 +1,4 @@
 //! A copy drops no store, and knows whether its last transaction was committed.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "this is a test")]
-
-mod fixture;
 
 use std::path::PathBuf;
 
@@ -13,12 +10,13 @@ use duroxide_provider::{
     testing::items,
 };
 use duroxide_sqlite::{SqliteExport, SqliteProvider};
-use fixture::{
+use postgres_server::Server;
+
+use crate::fixture::{
     fresh_options,
     proxy::{Proxy, Silence},
     sql::Admin,
 };
-use postgres_server::Server;
 
 /// A SQLite file, which is deleted in the end.
 struct File(PathBuf);
