@@ -3,8 +3,10 @@
 mod answer_timeout;
 mod clock;
 mod connect;
+mod fault;
 mod frame;
 mod hosts;
+mod lookup;
 mod parameter;
 mod tls;
 
@@ -18,6 +20,7 @@ pub use self::tls::Tls;
 pub(crate) use self::{
     clock::{NodeClock, TransactionClock},
     connect::{connect, connect_timeout},
+    fault::ConnectFault,
     frame::Frame,
     parameter::Parameter,
 };
@@ -157,7 +160,7 @@ impl Connection {
     /// lock. Some servers refuse the setting.
     fn notice_end(&mut self) {
         if let Err(error) = self.script(NOTICE_END) {
-            tracing::debug!(target: "duroxide::providers::postgres", trouble = ?error, "the server looks for no ended connections");
+            tracing::debug!(target: "duroxide::providers::postgres", ?error, "the server looks for no ended connections");
         }
     }
 

@@ -3,24 +3,31 @@
 use duroxide_provider::store::{FailureClass, Fault, StoreFailure};
 use tokio_postgres::error::SqlState;
 
+use crate::connection::ConnectFault;
+
 /// An error of a statement or a connection, with its class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DatabaseError {
     pub(crate) class: FailureClass,
     message: String,
     code: Option<SqlState>,
-    /// Whether the connection could not be encrypted as it has to be.
-    pub(crate) is_of_tls: bool,
+    /// What this is as an error of connecting.
+    pub(crate) connect_fault: ConnectFault,
 }
 
 impl DatabaseError {
     fn new(class: FailureClass, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), code: None, is_of_tls: false }
+        Self { class, message: message.into(), code: None, connect_fault: ConnectFault::Unreachable }
     }
 
     /// The database, or its answer, does not allow this.
     pub(crate) fn refused(message: impl Into<String>) -> Self {
         Self::new(FailureClass::Permanent, message)
+    }
+
+    /// A role lacks a right.
+    pub(crate) fn denied(message: impl Into<String>) -> Self {
+        Self { code: Some(SqlState::INSUFFICIENT_PRIVILEGE), ..Self::refused(message) }
     }
 
     /// The database does not answer now.
@@ -37,8 +44,13 @@ impl DatabaseError {
             }
             None => FailureClass::Permanent,
         };
-        let is_of_tls = error.code().is_none() && error.to_string() == TLS_FAILED;
-        Self { class, message: describe(error), code: error.code().cloned(), is_of_tls }
+        let (code, connect_fault) = (error.code().cloned(), ConnectFault::of(error));
+        Self { class, message: describe(error), code, connect_fault }
+    }
+
+    /// Why no connection could be made with this configuration.
+    pub(crate) fn of_connecting(error: &tokio_postgres::Error, config: &tokio_postgres::Config) -> Self {
+        Self { connect_fault: ConnectFault::of_connecting(error, config), ..Self::of(error) }
     }
 
     /// This error, as one of the session connection.
@@ -46,9 +58,9 @@ impl DatabaseError {
         Self { message: format!("the session connection: {}", self.message), ..self }
     }
 
-    /// A connection cannot be encrypted.
-    pub(crate) fn of_tls(message: String) -> Self {
-        Self { is_of_tls: true, ..Self::unavailable(message) }
+    /// No connection could be made for this reason, which no server has reported.
+    pub(crate) fn of_connect_fault(connect_fault: ConnectFault, message: impl Into<String>) -> Self {
+        Self { connect_fault, ..Self::unavailable(message) }
     }
 
     /// The error of a round trip that ends with a commit. An error that the database reports for a statement in front of
@@ -112,10 +124,6 @@ fn class_of(code: &SqlState) -> FailureClass {
 fn is_io(source: &(dyn std::error::Error + 'static)) -> bool {
     source.is::<std::io::Error>()
 }
-
-/// The error text of `tokio_postgres` for every connection that cannot be encrypted: after a failed handshake in any TLS
-/// library, and if the server offers none. The kind of its errors is private, and the causes have no common type.
-const TLS_FAILED: &str = "error performing TLS handshake";
 
 fn describe(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {

@@ -23,10 +23,10 @@ use duroxide_provider::{
 
 use crate::{
     OpenError, PostgresOptions, PostgresTables,
-    connection::NodeClock,
+    connection::{Connection, NodeClock},
     database_error::DatabaseError,
     needs::Needs,
-    open::{check_ours, make_tables, open, open_existing},
+    open::{open, open_existing},
     session::{News, SessionState},
     tables::NextDueTime,
 };
@@ -78,11 +78,16 @@ impl PostgresEngine {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(options: PostgresOptions) -> Result<Self, OpenError> {
-        let tables = PostgresTables::new(open(&options)?, Arc::default());
+        Ok(Self::on(open(&options)?, options))
+    }
+
+    /// An engine on a connection to a schema that has the tables of this release.
+    pub(crate) fn on(connection: Connection, options: PostgresOptions) -> Self {
+        let tables = PostgresTables::new(connection, Arc::default());
         let mut rules = Rules::new(tables, options.rules);
         // Leases need no check when the store is opened: the database's clock decides, and is not set back unnoticed.
         rules.committed();
-        Ok(Self {
+        Self {
             rules,
             options,
             clock: Clock::Database,
@@ -97,7 +102,7 @@ impl PostgresEngine {
             opened_at: Instant::now(),
             lone_messages: LoneMessages::default(),
             is_only_writer: false,
-        })
+        }
     }
 
     /// Loads at most this many messages of a mailbox into a working set, and leaves longer mailboxes to statements.
@@ -170,14 +175,6 @@ impl PostgresEngine {
     /// The time of reads, if the caller's clock decides.
     pub(crate) fn time_of_reads(&self) -> Option<Timestamp> {
         (self.clock == Clock::Caller).then(|| self.rules.now())
-    }
-
-    /// Makes the tables again after they were dropped.
-    pub(crate) fn make_tables(&mut self) -> Result<(), OpenError> {
-        let schema = self.options.schema.clone();
-        let made = make_tables(self.tables().connection(), &schema);
-        made.map_err(|error| OpenError::of_schema(error, schema.as_str()))
-            .and_then(|found| check_ours(&schema, &found))
     }
 
     /// Connects again if the connection has ended.

@@ -10,7 +10,7 @@ use crate::{
     connection::{Connection, Frame, Query, parameters},
     database_error::DatabaseError,
     provider::CONNECTIONS,
-    session::{DatabasesDiffer, compare_databases},
+    session::{Compared, DatabasesDiffer, compare_databases},
     value::Columns,
 };
 
@@ -50,6 +50,8 @@ const CONTENT: &str = "WITH schema AS (SELECT oid FROM pg_catalog.pg_namespace W
     SELECT coalesce((SELECT is_ours FROM meta), false) AS is_ours,
         CASE WHEN (SELECT is_ours FROM meta) THEN NULL ELSE (SELECT description FROM counted) END AS foreign_object";
 const VERSION: &str = "SELECT schema_version FROM {s}.meta";
+const MAY_READ: &str = "SELECT pg_catalog.has_schema_privilege($1::text::name, '{s}', 'USAGE')
+    AND pg_catalog.has_table_privilege($1::text::name, '{s}.meta', 'SELECT') AS may_read";
 
 /// The content of a schema.
 pub(crate) enum Found {
@@ -63,16 +65,34 @@ pub(crate) enum Found {
 
 /// Connects, makes the tables if they are missing, and brings an older schema up to date.
 pub(crate) fn open(options: &PostgresOptions) -> Result<Connection, OpenError> {
-    let schema = &options.schema;
-    let unusable = |trouble: DatabaseError| OpenError::of_schema(trouble, schema.as_str());
-    let (mut connection, mut found) = connect(options)?;
-    if matches!(found, Found::Nothing) {
-        found = make_tables(&mut connection, schema).map_err(unusable)?;
-    }
-    if known_version(&mut connection, schema, &found)? < SCHEMA_VERSION {
-        upgrade(&mut connection, schema).map_err(unusable)?;
-    }
+    open_for(options, None)
+}
+
+/// Like [`open`]. If the session connection has this role, which may not read what is made, nothing is made.
+pub(crate) fn open_for(
+    options: &PostgresOptions,
+    session_role: Option<&str>,
+) -> Result<Connection, OpenError> {
+    let (mut connection, found) = connect(options)?;
+    prepare(&mut connection, &options.schema, found, session_role)?;
     Ok(connection)
+}
+
+/// Makes the tables if they are missing, and brings an older schema up to date.
+pub(crate) fn prepare(
+    connection: &mut Connection,
+    schema: &SchemaName,
+    mut found: Found,
+    session_role: Option<&str>,
+) -> Result<(), OpenError> {
+    let unusable = |error: DatabaseError| OpenError::of_schema(error, schema.as_str());
+    if matches!(found, Found::Nothing) {
+        found = make_tables(connection, schema, session_role).map_err(unusable)?;
+    }
+    if known_version(connection, schema, &found)? < SCHEMA_VERSION {
+        upgrade(connection, schema, session_role).map_err(unusable)?;
+    }
+    Ok(())
 }
 
 /// Connects to a schema of this release without changing it: a missing or older one is an error.
@@ -86,28 +106,31 @@ pub(crate) fn open_existing(options: &PostgresOptions) -> Result<Connection, Ope
     Ok(connection)
 }
 
-/// 24.17: refuses a session connection that reaches another database than the store's connections. Changes nothing.
-pub(crate) fn check_session_database(options: &PostgresOptions) -> Result<(), OpenError> {
+/// 24.17: refuses a session connection that reaches another database than the store's connections. Changes nothing. Returns the role
+/// of a session connection that has an address of its own.
+pub(crate) fn check_session_database(options: &PostgresOptions) -> Result<Option<String>, OpenError> {
     if !options.notifications || options.session_config.is_none() {
-        return Ok(());
+        return Ok(None);
     }
     // An error of the store's own address comes first.
     drop(connect(options)?);
     match compare_databases(options) {
-        Ok(None) => Ok(()),
-        Ok(Some(DatabasesDiffer { session, store })) => Err(OpenError::OtherDatabase { session, store }),
-        Err(trouble) => Err(OpenError::of_connection(trouble, CONNECTIONS)),
+        Ok(Compared::Same { session_role }) => Ok(Some(session_role)),
+        Ok(Compared::Differ(DatabasesDiffer { session, store })) => {
+            Err(OpenError::OtherDatabase { session, store })
+        }
+        Err(error) => Err(OpenError::of_connection(error, options, CONNECTIONS)),
     }
 }
 
 /// Connects to a suitable server, and reads the content of its schema.
-fn connect(options: &PostgresOptions) -> Result<(Connection, Found), OpenError> {
+pub(crate) fn connect(options: &PostgresOptions) -> Result<(Connection, Found), OpenError> {
     let mut connection =
-        Connection::open(options).map_err(|trouble| OpenError::of_connection(trouble, CONNECTIONS))?;
+        Connection::open(options).map_err(|error| OpenError::of_connection(error, options, CONNECTIONS))?;
     let schema = &options.schema;
     check_server(&mut connection, schema)?;
-    let found = find_tables(&mut connection, schema)
-        .map_err(|trouble| OpenError::of_schema(trouble, schema.as_str()))?;
+    let found =
+        find_tables(&mut connection, schema).map_err(|error| OpenError::of_schema(error, schema.as_str()))?;
     connection.set_limit(options.answer_timeout);
     Ok((connection, found))
 }
@@ -116,7 +139,7 @@ fn connect(options: &PostgresOptions) -> Result<(Connection, Found), OpenError> 
 fn known_version(connection: &mut Connection, schema: &SchemaName, found: &Found) -> Result<i64, OpenError> {
     check_ours(schema, found)?;
     let of = schema.to_string();
-    let found = version(connection).map_err(|trouble| OpenError::of_schema(trouble, schema.as_str()))?;
+    let found = version(connection).map_err(|error| OpenError::of_schema(error, schema.as_str()))?;
     if found > SCHEMA_VERSION {
         return Err(OpenError::NewerSchema { schema: of, found, known: SCHEMA_VERSION });
     }
@@ -124,7 +147,7 @@ fn known_version(connection: &mut Connection, schema: &SchemaName, found: &Found
 }
 
 /// Whether the schema holds a store.
-pub(crate) fn check_ours(schema: &SchemaName, found: &Found) -> Result<(), OpenError> {
+fn check_ours(schema: &SchemaName, found: &Found) -> Result<(), OpenError> {
     let schema = schema.to_string();
     match found {
         Found::Ours => Ok(()),
@@ -144,7 +167,7 @@ fn check_server(connection: &mut Connection, schema: &SchemaName) -> Result<(), 
         }
     };
     let (found, is_read_only) =
-        read(connection).map_err(|trouble| OpenError::of_schema(trouble, schema.as_str()))?;
+        read(connection).map_err(|error| OpenError::of_schema(error, schema.as_str()))?;
     check_version(found)?;
     if is_read_only { Err(OpenError::ReadOnly) } else { Ok(()) }
 }
@@ -169,7 +192,11 @@ fn find_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found
 
 /// Makes everything in one transaction, if the schema is empty or missing. Nodes that start at the same time wait for a lock, and look
 /// after it what the schema holds: the second one finds the tables. Returns what it holds at the end.
-pub(crate) fn make_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found, DatabaseError> {
+fn make_tables(
+    connection: &mut Connection,
+    schema: &SchemaName,
+    session_role: Option<&str>,
+) -> Result<Found, DatabaseError> {
     or_roll_back(connection, |connection| {
         connection.script(&begin_locked(schema))?;
         let found = find_tables(connection, schema)?;
@@ -183,23 +210,48 @@ pub(crate) fn make_tables(connection: &mut Connection, schema: &SchemaName) -> R
         } else {
             format!("CREATE SCHEMA IF NOT EXISTS {schema};")
         };
-        connection.script(&format!("{create_schema} {} COMMIT;", migrations_from(0, schema)))?;
+        connection.script(&format!("{create_schema} {}", migrations_from(0, schema)))?;
+        check_session_rights(connection, session_role)?;
+        connection.script("COMMIT")?;
         Ok(Found::Ours)
     })
 }
 
 /// Brings an older schema to the current version, all or nothing. Nodes that start at the same time wait for each other;
 /// the second one finds an upgraded schema.
-fn upgrade(connection: &mut Connection, schema: &SchemaName) -> Result<(), DatabaseError> {
+fn upgrade(
+    connection: &mut Connection,
+    schema: &SchemaName,
+    session_role: Option<&str>,
+) -> Result<(), DatabaseError> {
     or_roll_back(connection, |connection| {
         // Another process that upgrades the schema may take as long as this one: no time limit would be long enough.
         connection.script_within(&begin_locked(schema), Duration::MAX)?;
         let migrations = migrations_from(version(connection)?, schema);
-        connection.script_within(&format!("{migrations} COMMIT;"), Duration::MAX)
+        connection.script_within(&migrations, Duration::MAX)?;
+        check_session_rights(connection, session_role)?;
+        connection.script_within("COMMIT", Duration::MAX)
     })
 }
 
-fn begin_locked(schema: &SchemaName) -> String {
+/// Refuses a role of the session connection that may not read the schema, before it is committed. Only then it is known: the role may
+/// own the schema, be a member of its owner, or have rights by default.
+fn check_session_rights(
+    connection: &mut Connection,
+    session_role: Option<&str>,
+) -> Result<(), DatabaseError> {
+    let Some(role) = session_role else { return Ok(()) };
+    let query = Query::new(MAY_READ, parameters![role.to_owned()]);
+    let answers = connection.trip(&[query], Frame::Plain)?;
+    match answers.iter().flatten().next().map(|row| row.column("may_read")).transpose()? {
+        Some(true) => Ok(()),
+        _ => Err(DatabaseError::denied(format!(
+            "the session connection has the role {role}, which may not read it"
+        ))),
+    }
+}
+
+pub(crate) fn begin_locked(schema: &SchemaName) -> String {
     // After waiting for the lock, the statement has to see the changes of its last holder.
     format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock(hashtextextended('duroxide {schema}', 0))"
@@ -207,13 +259,13 @@ fn begin_locked(schema: &SchemaName) -> String {
 }
 
 /// The statements that bring a schema of this version to the current one.
-fn migrations_from(version: i64, schema: &SchemaName) -> String {
+pub(crate) fn migrations_from(version: i64, schema: &SchemaName) -> String {
     let missing = MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or_default());
     let script: String = missing.map(|migration| migration.replace("{s}", schema.as_str())).collect();
     format!("{script} UPDATE {schema}.meta SET schema_version = greatest(schema_version, {SCHEMA_VERSION});")
 }
 
-fn or_roll_back<T>(
+pub(crate) fn or_roll_back<T>(
     connection: &mut Connection,
     run: impl FnOnce(&mut Connection) -> Result<T, DatabaseError>,
 ) -> Result<T, DatabaseError> {

@@ -11,7 +11,7 @@ pub use self::{
     password::PasswordSource,
     schema_name::{InvalidSchemaName, SchemaName},
 };
-use crate::Tls;
+use crate::{OpenError, Tls, connection::connect};
 
 /// How long to wait for a connection, unless the connection string sets it.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -110,6 +110,17 @@ impl PostgresOptions {
         })
     }
 
+    /// A connection of your own to the database of the store, for your tables and an [`Intake`](crate::Intake). It is encrypted as
+    /// [`Self::tls`] and `sslmode` say, and asks for its password as the store's connections do. A task of the current tokio runtime
+    /// drives it until the client is dropped.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn connect(&self) -> Result<tokio_postgres::Client, OpenError> {
+        let config = without_planner_settings(self.config.clone());
+        connect(self, &config, None).await.map_err(|error| OpenError::of_connection(error, self, 1))
+    }
+
     /// Whether a connection may be another one in the next transaction. Statements that are not prepared are for poolers, too.
     pub(crate) fn is_pooled(&self) -> bool {
         self.transaction_pooler || !self.prepared_statements
@@ -137,6 +148,13 @@ fn with_planner_settings(mut config: tokio_postgres::Config) -> tokio_postgres::
         Some(given) => format!("{PLANNER} {given}"),
         None => PLANNER.to_owned(),
     });
+    config
+}
+
+/// They are for the statements of a store.
+fn without_planner_settings(mut config: tokio_postgres::Config) -> tokio_postgres::Config {
+    let given = config.get_options().and_then(|options| options.strip_prefix(PLANNER)).map(str::to_owned);
+    given.into_iter().for_each(|given| _ = config.options(given.trim_start()));
     config
 }
 

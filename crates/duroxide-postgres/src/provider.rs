@@ -25,7 +25,7 @@ use crate::{
     connection::NodeClock,
     database_error::DatabaseError,
     node_locks::SessionLocks,
-    open::{check_session_database, open_existing},
+    open::{check_session_database, open_existing, open_for},
     reads::health,
     session::Session,
 };
@@ -63,7 +63,7 @@ impl PostgresProvider {
     /// Opens a store with options.
     ///
     /// # Errors
-    /// See [`OpenError`]. Nothing is written then, except that a schema may have been made.
+    /// See [`OpenError`]. Nothing is written then, except that a schema may have been made if a later connection could not be.
     pub async fn open(options: PostgresOptions) -> Result<Self, OpenError> {
         Self::open_on_a_thread(move || Self::start(options)).await
     }
@@ -125,10 +125,11 @@ impl PostgresProvider {
 
     /// Blocks: an engine connects on the thread that uses it.
     fn start(options: PostgresOptions) -> Result<Self, OpenError> {
-        check_session_database(&options)?;
+        let session_role = check_session_database(&options)?;
         // Before any thread is started: typed errors, the schema, and the time.
         let clock = Arc::<NodeClock>::default();
-        let mut first = PostgresEngine::open(options.clone())?.with_node_clock(Arc::clone(&clock));
+        let connection = open_for(&options, session_role.as_deref())?;
+        let mut first = PostgresEngine::on(connection, options.clone()).with_node_clock(Arc::clone(&clock));
         let silent = |failure: StoreFailure| OpenError::Connect { message: failure.message };
         first.tables().database_time().map_err(silent)?;
         drop(first);
@@ -189,7 +190,8 @@ impl PostgresProvider {
 
 /// Both connections may have the same fault, so the error names the connection.
 fn start_session(options: &PostgresOptions, clock: Arc<NodeClock>) -> Result<Session, OpenError> {
-    let refused = |error: DatabaseError| OpenError::of_connection(error.of_session_connection(), CONNECTIONS);
+    let refused =
+        |error: DatabaseError| OpenError::of_connection(error.of_session_connection(), options, CONNECTIONS);
     Session::start(options.clone(), clock).map_err(refused)
 }
 

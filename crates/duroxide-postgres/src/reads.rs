@@ -37,7 +37,7 @@ impl PostgresEngine {
 
     fn end_failed_read(&mut self) {
         if let Err(error) = self.rules.tables_mut().connection().script("ROLLBACK") {
-            tracing::debug!(target: "duroxide::providers::postgres", trouble = ?error, "a rollback was not answered");
+            tracing::debug!(target: "duroxide::providers::postgres", ?error, "a rollback was not answered");
         }
     }
 

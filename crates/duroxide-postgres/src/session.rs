@@ -31,7 +31,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 pub(crate) use self::{
     notification::News,
-    same_database::{DatabasesDiffer, compare_databases},
+    same_database::{Compared, DatabasesDiffer, compare_databases},
 };
 use crate::{PostgresOptions, connection::NodeClock, database_error::DatabaseError};
 

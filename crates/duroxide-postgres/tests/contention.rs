@@ -188,6 +188,8 @@ async fn wait_for_blocked(admin: &Admin, statements: usize) {
         OR EXISTS (SELECT 1 FROM unnest(pg_blocking_pids(pid)) AS of (pid)
             WHERE pg_backend_pid() = ANY (pg_blocking_pids(of.pid)))";
     loop {
+        // In a transaction, the first look at the statistics would be repeated for ever.
+        admin.run("SELECT pg_stat_clear_snapshot()").await;
         let count: i64 = admin.client().query_one(blocked, &[]).await.unwrap().get(0);
         if count >= statements as i64 {
             return;

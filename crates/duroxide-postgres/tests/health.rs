@@ -169,9 +169,9 @@ fn statements(server: &Server, behind: usize) -> (usize, usize) {
     (log.lines().filter(is_statement).count(), log.matches("AS listeners").count())
 }
 
-/// Ten idle nodes take turns in searching dead nodes: each makes less than one query a second.
+/// Ten idle nodes take turns in searching dead nodes: each sends less than one statement a second.
 #[tokio::test]
-async fn ten_idle_nodes_make_fewer_than_one_query_per_second_each() {
+async fn ten_idle_nodes_send_fewer_than_one_statement_per_second_each() {
     let Some(server) = Server::own() else { return };
     server.configure("log_statement = 'all'");
     server.restart_immediately();

@@ -98,18 +98,6 @@ async fn an_unknown_role_or_database() {
     }
 }
 
-/// A server that asks for passwords.
-#[tokio::test]
-async fn a_wrong_password() {
-    let Some(server) = Server::own() else { return };
-    Admin::connect(&server).await.run("CREATE ROLE app LOGIN PASSWORD 'right'").await;
-    server.ask_for_passwords();
-    let url =
-        format!("host=127.0.0.1 port={} dbname=postgres user=app password=wrong", server.address().port);
-    let error = refusal(PostgresOptions::new(&url).unwrap(), "check user, password").await;
-    assert!(matches!(error, OpenError::Refused { .. }), "{error}");
-}
-
 #[tokio::test]
 async fn no_connection_is_left() {
     let Some(server) = Server::own() else { return };
@@ -150,12 +138,18 @@ async fn a_session_connection_that_cannot_be_made() {
     let error = refused(&format!("host=127.0.0.1 port={port} user=app password=right sslmode=require")).await;
     assert!(matches!(error, OpenError::Tls { .. }), "{error}");
     let right = format!("host=127.0.0.1 port={port} user=app password=right");
+    let (admin, schema) = (Admin::connect(&server).await, &good.schema);
+    for _ in 0..2 {
+        let error = refused(&right).await;
+        assert!(matches!(error, OpenError::Denied { .. }), "it may not use the schema: {error}");
+        assert!(!admin.has_schema(schema.as_str()).await, "nothing was written");
+    }
+    drop(PostgresProvider::open(good.clone()).await.unwrap());
     let error = refused(&right).await;
     assert!(matches!(error, OpenError::Refused { .. }), "it may not use the schema: {error}");
-    let schema = &good.schema;
     let rights =
         format!("GRANT USAGE ON SCHEMA {schema} TO app; GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO app");
-    Admin::connect(&server).await.run(&rights).await;
+    admin.run(&rights).await;
     let mut options = good.clone();
     options.session_config = Some(format!("dbname=postgres {right}").parse().unwrap());
     drop(PostgresProvider::open(options).await.unwrap());

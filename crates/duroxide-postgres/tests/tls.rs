@@ -66,6 +66,7 @@ async fn check(system: Tls, trusting: fn(&[u8]) -> Result<Tls, OpenError>) {
             tokio::task::yield_now().await;
         }
     }
+    assert_own_connection(&server, &trusted).await;
     // No server listens: that error is not about encryption.
     let mut elsewhere = PostgresOptions::new("host=127.0.0.1 port=1 user=app sslmode=require").unwrap();
     elsewhere.tls = trusted.clone();
@@ -84,6 +85,26 @@ async fn check(system: Tls, trusting: fn(&[u8]) -> Result<Tls, OpenError>) {
     let error = PostgresProvider::open(options(plain, "require", &trusted)).await.unwrap_err();
     assert!(matches!(error, OpenError::Tls { .. }), "{error}");
     assert!(error.to_string().contains("server does not support TLS"), "{error}");
+}
+
+/// A connection of the user is encrypted as those of the store are, and plans as the server does. The name is looked up, and still is
+/// that of the certificate.
+async fn assert_own_connection(server: &Server, trusted: &Tls) {
+    let url = format!("{} host=localhost sslmode=require", server.tcp_url().replace("host=127.0.0.1", ""));
+    let mut options = PostgresOptions { tls: trusted.clone(), ..PostgresOptions::new(&url).unwrap() };
+    let shown = "SELECT ssl, current_setting('enable_seqscan'), current_setting('work_mem')
+        FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    for (given, memory) in [(None, "4MB"), (Some("-c work_mem=5MB"), "5MB")] {
+        if let Some(given) = given {
+            options = PostgresOptions::new(&format!("{url} options='{given}'")).unwrap();
+            options.tls = trusted.clone();
+        }
+        let client = options.connect().await.unwrap();
+        let row = client.query_one(shown, &[]).await.unwrap();
+        assert_eq!((row.get(0), row.get(1), row.get(2)), (true, "on", memory));
+    }
+    options.tls = Tls::none();
+    assert!(matches!(options.connect().await, Err(OpenError::Tls { .. })));
 }
 
 #[cfg(feature = "rustls")]

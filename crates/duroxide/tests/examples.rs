@@ -375,6 +375,26 @@ fn cluster() {
         return;
     }
     let output = run("cluster");
+    assert_cluster(&output);
+}
+
+/// A database that is named by its connection string, on a server that takes encrypted connections only.
+#[cfg(any(feature = "postgres-rustls", feature = "postgres-native-tls"))]
+#[test]
+fn examples_on_postgres_take_a_connection_string_and_encrypt() {
+    let Some(server) = postgres_server::Server::own() else { return };
+    server.offer_tls(
+        include_str!("../../duroxide-postgres/tests/certificates/server.pem"),
+        include_str!("../../duroxide-postgres/tests/certificates/server.key"),
+    );
+    server.require_tls();
+    assert_cluster(&run_with("cluster", &[&server.tcp_url()]));
+    let output = run_with("in_your_transaction_postgres", &[&server.tcp_url()]);
+    assert!(output.contains("order-2 was rolled back"), "{output}");
+}
+
+#[cfg(feature = "postgres")]
+fn assert_cluster(output: &str) {
     for expected in [
         "bela was killed with SIGKILL",
         "cleo was shut down; dora, build 2.0.0, takes its place",
@@ -393,8 +413,14 @@ fn check(example: &str, expected: &str) {
 
 #[track_caller]
 fn run(example: &str) -> String {
+    run_with(example, &[])
+}
+
+#[track_caller]
+fn run_with(example: &str, arguments: &[&str]) -> String {
     let program = program(example);
-    let output = Command::new(&program).env("RUST_LOG", "off").output().expect("the example starts");
+    let output =
+        Command::new(&program).args(arguments).env("RUST_LOG", "off").output().expect("the example starts");
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{example}: {}\n{stdout}\n{stderr}", output.status);

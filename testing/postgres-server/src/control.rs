@@ -62,7 +62,19 @@ impl Server {
     /// # Panics
     /// If the server was not started by [`Server::own`].
     pub fn ask_for_passwords(&self) {
-        let rules = "local all all trust\nlocal replication all trust\nhost all all all scram-sha-256\n";
+        self.let_in_over_tcp("host all all all scram-sha-256");
+    }
+
+    /// Refuses connections over TCP that are not encrypted.
+    ///
+    /// # Panics
+    /// If the server was not started by [`Server::own`].
+    pub fn require_tls(&self) {
+        self.let_in_over_tcp("hostssl all all all trust");
+    }
+
+    fn let_in_over_tcp(&self, rule: &str) {
+        let rules = format!("local all all trust\nlocal replication all trust\n{rule}\n");
         fs::write(self.folder().join("data/pg_hba.conf"), rules).expect("rules are written");
         run(&mut self.cluster().control("reload"));
     }

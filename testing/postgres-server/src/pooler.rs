@@ -43,6 +43,14 @@ impl Pooler {
     /// # Panics
     /// If PgBouncer is not installed and `CI=true`, or if it does not start.
     pub fn start(server: &Server) -> Option<Self> {
+        Self::start_with(server, "")
+    }
+
+    /// Like [`Self::start`], with more settings.
+    ///
+    /// # Panics
+    /// Like [`Self::start`].
+    pub fn start_with(server: &Server, more: &str) -> Option<Self> {
         let Some(program) = find() else {
             assert!(
                 std::env::var("CI").as_deref() != Ok("true"),
@@ -55,7 +63,7 @@ impl Pooler {
         let settings = format!(
             "[databases]\npostgres = host={} port={} dbname=postgres user=postgres\n[pgbouncer]\n\
              listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
-             pool_mode = transaction\ndefault_pool_size = 3\nserver_round_robin = 1\nlogfile = {}\n",
+             pool_mode = transaction\ndefault_pool_size = 3\nserver_round_robin = 1\nlogfile = {}\n{more}\n",
             server.folder().display(),
             server.address().port,
             folder.join("log").display(),

@@ -1,9 +1,23 @@
 //! The hosts of a configuration one by one.
 
+use std::net::IpAddr;
+
 use tokio_postgres::{
     Config,
     config::{Host, LoadBalanceHosts},
 };
+
+/// Whether there is a host, and an address and a port for each. The library checks that only together with the login.
+pub(super) fn check_hosts(config: &Config) -> Result<(), &'static str> {
+    let (names, addresses) = (config.get_hosts().len(), config.get_hostaddrs().len());
+    let (hosts, ports) = (names.max(addresses), config.get_ports().len());
+    match hosts {
+        0 => Err("there is no host"),
+        _ if names.min(addresses) > 0 && names != addresses => Err("there are not as many hostaddr as host"),
+        _ if ports > 1 && ports != hosts => Err("there are neither as many ports as hosts, nor one"),
+        _ => Ok(()),
+    }
+}
 
 /// The same configuration for each of its hosts alone, in their order. If it asks for a random order, `chance` says with which one to
 /// begin.
@@ -15,9 +29,30 @@ pub(super) fn each_host(config: &Config, chance: u128) -> Vec<Config> {
     if hosts < 2 {
         return vec![config.clone()];
     }
-    let is_random = config.get_load_balance_hosts() == LoadBalanceHosts::Random;
-    let first = if is_random { usize::try_from(chance % hosts as u128).unwrap_or_default() } else { 0 };
+    let first = first_of(config, hosts, chance);
     (0..hosts).map(|index| of_host(config, (first + index) % hosts)).collect()
+}
+
+/// The name of the only host, if the configuration has no address for it.
+pub(super) fn name_to_look_up(host: &Config) -> Option<&str> {
+    match host.get_hosts().first() {
+        Some(Host::Tcp(name)) if host.get_hostaddrs().is_empty() => Some(name),
+        _ => None,
+    }
+}
+
+/// The configuration of one host with each of its addresses, in their order, or beginning with a random one. The name of the host
+/// stays, because its certificate is for that.
+pub(super) fn each_address(host: &Config, addresses: &[IpAddr], chance: u128) -> Vec<Config> {
+    let (before, behind) = addresses.split_at(first_of(host, addresses.len(), chance));
+    let with = |address: &IpAddr| host.clone().hostaddr(*address).clone();
+    behind.iter().chain(before).map(with).collect()
+}
+
+/// With which of so many hosts or addresses to begin.
+fn first_of(config: &Config, count: usize, chance: u128) -> usize {
+    let is_random = config.get_load_balance_hosts() == LoadBalanceHosts::Random;
+    if is_random { usize::try_from(chance % count.max(1) as u128).unwrap_or_default() } else { 0 }
 }
 
 fn of_host(config: &Config, index: usize) -> Config {
@@ -67,6 +102,37 @@ mod tests {
 
     fn parsed(hosts: &str) -> Config {
         format!("{hosts} {REST}").parse().unwrap()
+    }
+
+    #[test]
+    fn hosts_without_their_addresses_or_ports_are_refused() {
+        let check = |hosts: &str| check_hosts(&parsed(hosts));
+        for good in
+            ["host=one", "hostaddr=127.0.0.1", "host=a,b hostaddr=::1,::2 port=1,2", "host=a,b port=1"]
+        {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for bad in ["", "port=1", "host=a,b hostaddr=::1", "host=a port=1,2", "host=a,b,c port=1,2"] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn each_address_of_a_host_is_tried_by_itself_and_keeps_the_name() {
+        let host = parsed("host=db port=3");
+        assert_eq!(name_to_look_up(&host), Some("db"));
+        let addresses: [IpAddr; 2] = ["192.0.2.1".parse().unwrap(), "::1".parse().unwrap()];
+        let [first, second] =
+            ["192.0.2.1", "::1"].map(|address| parsed(&format!("host=db port=3 hostaddr={address}")));
+        assert_eq!(each_address(&host, &addresses, 4), [first.clone(), second.clone()]);
+        assert_eq!(each_address(&host, &addresses, 5), [second, first]);
+        let mut in_order = host.clone();
+        in_order.load_balance_hosts(LoadBalanceHosts::Disable);
+        assert_eq!(each_address(&in_order, &addresses, 5)[0].get_hostaddrs(), [addresses[0]]);
+        assert_eq!(each_address(&host, &[], 5), []);
+        for known in ["host=/socket", "hostaddr=::1", "host=db hostaddr=::1"] {
+            assert_eq!(name_to_look_up(&parsed(known)), None, "{known}");
+        }
     }
 
     #[test]

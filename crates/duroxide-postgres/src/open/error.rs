@@ -2,7 +2,7 @@
 
 use tokio_postgres::error::SqlState;
 
-use crate::database_error::DatabaseError;
+use crate::{PostgresOptions, connection::ConnectFault, database_error::DatabaseError};
 
 /// Why a store cannot be opened. Nothing was written, except that another process may have made the schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,12 +35,18 @@ pub enum OpenError {
         /// The cause, as far as known.
         message: String,
     },
-    /// The server refuses the login: user, password or database is wrong.
+    /// The server, or a pooler in front of it, refuses the login: user, password or database is wrong, or there is no password.
     #[error(
         "PostgreSQL refuses the connection: {message} (check user, password, dbname and the server's pg_hba.conf)"
     )]
     Refused {
         /// The server's message.
+        message: String,
+    },
+    /// [`PostgresOptions::password`](crate::PostgresOptions::password) has failed, or has not answered in time.
+    #[error("PostgresOptions::password gives no password for the connection to PostgreSQL: {message}")]
+    Password {
+        /// Its error.
         message: String,
     },
     /// A pooler does not pass the settings of a connection on.
@@ -52,10 +58,10 @@ pub enum OpenError {
         /// The pooler's message.
         message: String,
     },
-    /// The server takes no more connections.
+    /// The server, or a pooler in front of it, takes no more connections.
     #[error(
-        "PostgreSQL takes no more connections: {message} (a provider needs {needed}: raise max_connections, run fewer \
-         processes, or put a pooler in front)"
+        "PostgreSQL takes no more connections: {message} (a provider needs {needed}: raise max_connections, or max_client_conn of a \
+         pooler, run fewer processes, or put a pooler in front)"
     )]
     TooManyConnections {
         /// The server's message.
@@ -152,45 +158,35 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Why no connection was made.
-    pub(crate) fn of_connection(trouble: DatabaseError, needed: usize) -> Self {
-        let refused = [
-            SqlState::INVALID_PASSWORD,
-            SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
-            SqlState::INVALID_CATALOG_NAME,
-            SqlState::INSUFFICIENT_PRIVILEGE,
-            // The session connection reaches another database than the other connections.
-            SqlState::UNDEFINED_TABLE,
-        ];
-        if trouble.has_code(&SqlState::READ_ONLY_SQL_TRANSACTION) {
-            return Self::ReadOnly;
-        }
-        let is_refused = refused.iter().any(|code| trouble.has_code(code));
-        let is_full = trouble.has_code(&SqlState::TOO_MANY_CONNECTIONS);
-        let is_of_pooler = trouble.has_code(&SqlState::PROTOCOL_VIOLATION);
-        let is_of_tls = trouble.is_of_tls;
-        let message = trouble.into_failure().message;
-        match (is_refused, is_full) {
-            _ if is_of_tls => Self::Tls { message },
-            _ if is_of_pooler => Self::Pooler { message },
-            (true, _) => Self::Refused { message },
-            (_, true) => Self::TooManyConnections { message, needed },
-            _ => Self::Connect { message },
+    /// Why no connection was made with these options, of `needed` ones.
+    pub(crate) fn of_connection(error: DatabaseError, options: &PostgresOptions, needed: usize) -> Self {
+        let fault = error.connect_fault;
+        let message = error.into_failure().message;
+        match fault {
+            ConnectFault::Unreachable => Self::Connect { message },
+            ConnectFault::ReadOnly => Self::ReadOnly,
+            ConnectFault::Full => Self::TooManyConnections { message, needed },
+            // A pooler that is known to be one has another reason.
+            ConnectFault::Pooler if options.is_pooled() => Self::Refused { message },
+            ConnectFault::Pooler => Self::Pooler { message },
+            ConnectFault::Login => Self::Refused { message },
+            ConnectFault::Tls => Self::Tls { message },
+            ConnectFault::PasswordSource => Self::Password { message },
         }
     }
 
     /// Why the schema cannot be used.
-    pub(crate) fn of_schema(trouble: DatabaseError, schema: &str) -> Self {
+    pub(crate) fn of_schema(error: DatabaseError, schema: &str) -> Self {
         let schema = schema.to_owned();
-        if trouble.has_code(&SqlState::READ_ONLY_SQL_TRANSACTION) {
+        if error.has_code(&SqlState::READ_ONLY_SQL_TRANSACTION) {
             return Self::ReadOnly;
         }
-        if trouble.is_lost_connection() {
-            return Self::Connect { message: trouble.into_failure().message };
+        if error.is_lost_connection() {
+            return Self::Connect { message: error.into_failure().message };
         }
-        let is_denied = trouble.has_code(&SqlState::INSUFFICIENT_PRIVILEGE);
-        let is_foreign = trouble.has_code(&SqlState::DUPLICATE_TABLE);
-        let message = trouble.into_failure().message;
+        let is_denied = error.has_code(&SqlState::INSUFFICIENT_PRIVILEGE);
+        let is_foreign = error.has_code(&SqlState::DUPLICATE_TABLE);
+        let message = error.into_failure().message;
         match (is_denied, is_foreign) {
             (true, _) => Self::Denied { schema, message },
             (_, true) => Self::ForeignSchema { schema, message },

@@ -5,7 +5,7 @@ use std::time::Duration;
 use duroxide_core::Timestamp;
 use duroxide_provider::{ProviderError, store::recorded_at_ms};
 use tokio::time::timeout;
-use tokio_postgres::Row;
+use tokio_postgres::{Row, types::Type};
 
 use crate::{
     PostgresOptions, SchemaName,
@@ -112,30 +112,29 @@ pub(crate) async fn read(options: &PostgresOptions) -> Result<PostgresHealth, Pr
     let failed = |message: String| ProviderError::retryable("health", message);
     let limit = options.answer_timeout;
     let silent = |_| failed(format!("no answer within {limit:?}"));
-    timeout(limit, ask(options))
-        .await
-        .map_err(silent)?
-        .map_err(|trouble| failed(trouble.into_failure().message))
+    timeout(limit, ask(options)).await.map_err(silent)?.map_err(|error| failed(error.into_failure().message))
 }
 
 async fn ask(options: &PostgresOptions) -> Result<PostgresHealth, DatabaseError> {
     let client = connect(options, &options.config, None).await?;
+    let failed = |error: tokio_postgres::Error| DatabaseError::of(&error);
     let schema = options.schema.as_str();
-    let tables = client.query(TABLES, &[&schema]).await.map_err(|error| DatabaseError::of(&error))?;
-    let row =
-        client.query_one(&ages(&options.schema), &[]).await.map_err(|error| DatabaseError::of(&error))?;
+    // In one exchange each: a pooler may send the next one to another connection, which does not know a prepared statement.
+    let tables = client.query_typed(TABLES, &[(&schema, Type::TEXT)]).await.map_err(failed)?;
+    let ages = client.query_typed(&ages(&options.schema), &[]).await.map_err(failed)?;
+    let row = ages.first().ok_or_else(|| DatabaseError::refused("no answer to a question"))?;
     Ok(PostgresHealth {
         tables: tables.iter().map(table).collect::<Result<_, DatabaseError>>()?,
-        oldest_ready_instance: age(&row, "ready_instance")?,
-        oldest_ready_activity: since_scheduled(&row)?,
+        oldest_ready_instance: age(row, "ready_instance")?,
+        oldest_ready_activity: since_scheduled(row)?,
         // Items that are due later are not overdue.
         overdue: row
             .column::<Option<i64>>("overdue")?
             .and_then(|micros| u64::try_from(micros).ok())
             .map(Duration::from_micros),
         intake_rows: row.number("intake_rows")?,
-        oldest_intake: age(&row, "oldest_intake")?,
-        oldest_transaction: age(&row, "oldest")?,
+        oldest_intake: age(row, "oldest_intake")?,
+        oldest_transaction: age(row, "oldest")?,
     })
 }
 

@@ -22,6 +22,16 @@ pub(crate) struct DatabasesDiffer {
     pub(crate) store: String,
 }
 
+/// The result of the comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Compared {
+    /// Both reach the same database, the session connection as this role.
+    Same {
+        session_role: String,
+    },
+    Differ(DatabasesDiffer),
+}
+
 /// How long a session connection that was lost waits for the comparison. The locks of nodes wait meanwhile.
 const COMPARED_WITHIN: Duration = Duration::from_secs(1);
 /// A database, for messages. A socket has no address.
@@ -29,7 +39,7 @@ const PLACE: &str =
     "current_database() || coalesce(' at ' || host(inet_server_addr()) || ':' || inet_server_port(), '')";
 
 /// 24.17: compares the databases on connections of its own, before anything is made. Blocks.
-pub(crate) fn compare_databases(options: &PostgresOptions) -> Result<Option<DatabasesDiffer>, DatabaseError> {
+pub(crate) fn compare_databases(options: &PostgresOptions) -> Result<Compared, DatabaseError> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| DatabaseError::unavailable(error.to_string()))?;
     runtime.block_on(async {
@@ -49,21 +59,18 @@ pub(super) async fn refuse_other_database(
     options: &PostgresOptions,
 ) -> Result<(), DatabaseError> {
     match timeout(COMPARED_WITHIN, compare(session, options)).await {
-        Ok(Ok(Some(differ))) => Err(DatabaseError::unavailable(format!(
+        Ok(Ok(Compared::Differ(differ))) => Err(DatabaseError::unavailable(format!(
             "it reaches another database ({}) than the other connections ({})",
             differ.session, differ.store
         ))),
-        Ok(Ok(None) | Err(_)) | Err(_) => Ok(()),
+        Ok(Ok(Compared::Same { .. }) | Err(_)) | Err(_) => Ok(()),
     }
 }
 
 /// Compares the database of this session connection with that of a new connection of the store. Leaves no lock.
-async fn compare(
-    session: &Client,
-    options: &PostgresOptions,
-) -> Result<Option<DatabasesDiffer>, DatabaseError> {
+async fn compare(session: &Client, options: &PostgresOptions) -> Result<Compared, DatabaseError> {
     let key = key(&format!("'duroxide database {:032x}'", duroxide_store::random_nonce()));
-    let lock = format!("SELECT {PLACE} FROM pg_advisory_lock({key})");
+    let lock = format!("SELECT {PLACE}, current_user FROM pg_advisory_lock({key})");
     let of_session = ask(session, &lock).await.map_err(DatabaseError::of_session_connection)?;
     let store = connect(options, &options.config, None).await?;
     let find = format!("SELECT {PLACE}, EXISTS (SELECT 1 {})", holders(&key));
@@ -71,10 +78,10 @@ async fn compare(
     let release = format!("SELECT pg_advisory_unlock({key})");
     ask(session, &release).await.map_err(DatabaseError::of_session_connection)?;
     Ok(match (&of_session[..], &of_store[..]) {
-        ([session], [store, is_found]) if is_found != "t" => {
-            Some(DatabasesDiffer { session: session.clone(), store: store.clone() })
+        ([session, _], [store, is_found]) if is_found != "t" => {
+            Compared::Differ(DatabasesDiffer { session: session.clone(), store: store.clone() })
         }
-        _ => None,
+        (of_session, _) => Compared::Same { session_role: of_session.last().cloned().unwrap_or_default() },
     })
 }
 

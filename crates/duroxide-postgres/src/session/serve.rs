@@ -45,8 +45,8 @@ enum End {
 }
 
 impl From<DatabaseError> for End {
-    fn from(trouble: DatabaseError) -> Self {
-        Self::Lost(trouble)
+    fn from(error: DatabaseError) -> Self {
+        Self::Lost(error)
     }
 }
 
@@ -98,7 +98,7 @@ pub(super) async fn serve(
                 pause = RECONNECT_MIN;
                 served.run(&mut commands).await
             }
-            Err(trouble) => End::Lost(trouble),
+            Err(error) => End::Lost(error),
         };
         state.set_listening(false);
         // A process must not end a node after losing its lock: the node may hold it again.
@@ -106,8 +106,8 @@ pub(super) async fn serve(
         state.take_gone();
         match end {
             End::Closed => return,
-            End::Lost(trouble) => {
-                let error = trouble.into_failure().message;
+            End::Lost(error) => {
+                let error = error.into_failure().message;
                 tracing::warn!(target: "duroxide::providers::postgres", error, "the session connection is lost");
             }
         }
@@ -242,7 +242,7 @@ impl<'a> Served<'a> {
                 let held = self.hold(node).await;
                 let lost = held.as_ref().err().and_then(Refused::lost_connection);
                 let _ = reply.send(held.map_err(Refused::into_failure));
-                lost.map_or(Ok(()), |trouble| Err(End::Lost(trouble)))
+                lost.map_or(Ok(()), |error| Err(End::Lost(error)))
             }
             Command::NoteJoinAttempt { node } => Ok(self.touch(&node).await?),
             Command::Release { node } => Ok(self.release(&node).await?),
@@ -371,13 +371,13 @@ impl Refused {
                 let message = format!("another process runs as node {node}");
                 StoreFailure::new(FailureClass::Retryable, message)
             }
-            Self::Lost(trouble) => unavailable(trouble.into_failure().message),
+            Self::Lost(error) => unavailable(error.into_failure().message),
         }
     }
 
     fn lost_connection(&self) -> Option<DatabaseError> {
         match self {
-            Self::Lost(trouble) => Some(trouble.clone()),
+            Self::Lost(error) => Some(error.clone()),
             Self::HeldElsewhere(_) => None,
         }
     }

@@ -47,6 +47,24 @@ async fn a_pooler_that_is_taken_for_the_server_is_named() {
     assert!(error.to_string().contains("behind_pooler"), "{error}");
 }
 
+/// PgBouncer has one code for all of its errors.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pooler_that_refuses_a_connection_says_why() {
+    let Some(server) = Server::own() else { return };
+    let start = || Pooler::start_with(&server, "max_client_conn = 2");
+    let Some(pooler) = tokio::task::block_in_place(start) else { return };
+    let refused = async |change: &str| {
+        let options = PostgresOptions::behind_pooler(&format!("{} {change}", pooler.url()), None).unwrap();
+        PostgresProvider::open(options).await.unwrap_err()
+    };
+    let error = refused("").await;
+    assert!(matches!(error, OpenError::TooManyConnections { needed: 4, .. }), "{error}");
+    assert!(error.to_string().contains("max_client_conn"), "{error}");
+    // It is known to be a pooler: `behind_pooler` is no remedy.
+    let error = refused("dbname=nothing_we_know").await;
+    assert!(matches!(error, OpenError::Refused { .. }), "{error}");
+}
+
 /// A copy holds a lock of its connection. Through the pooler the lock would stay on any of its connections, and protect nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_passes_by_the_pooler_or_is_refused() {

@@ -112,11 +112,7 @@ async fn start(client: &Client, prefix: &str, orders: usize, version: &str) -> O
 }
 
 async fn drop_schema(url: &str, schema: &SchemaName) -> Outcome {
-    let config = PostgresOptions::new(url)?.config;
-    let (client, connection) = config.connect(tokio_postgres::NoTls).await?;
-    let connection = tokio::spawn(connection);
-    client.batch_execute(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE")).await?;
-    drop(client);
-    connection.await??;
+    let database = PostgresOptions::new(url)?.connect().await?;
+    database.batch_execute(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE")).await?;
     Ok(())
 }

@@ -8,7 +8,6 @@ use duroxide::{
     prelude::*,
     providers::postgres::{Intake, PostgresOptions, PostgresProvider, SchemaName},
 };
-use tokio_postgres::NoTls;
 
 async fn order(ctx: OrchestrationContext, item: String) -> Result<String, String> {
     let payment: String = ctx.dequeue_event("payments").await;
@@ -25,14 +24,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     options.schema = SchemaName::new(&format!("example_{}", std::process::id()))?;
     let intake = Intake::new(&options.schema);
     let schema = options.schema.to_string();
-    let store = Arc::new(PostgresProvider::open(options).await?);
+    let store = Arc::new(PostgresProvider::open(options.clone()).await?);
     let orchestrations = OrchestrationRegistry::builder().register("Order", order).build();
     let runtime = Runtime::start_with_store(store.clone(), ActivityRegistry::default(), orchestrations).await;
     let client = Client::new(store);
 
     // The program's own connection to the same database, and its own table.
-    let (mut database, connection) = tokio_postgres::connect(&url, NoTls).await?;
-    tokio::spawn(connection);
+    let mut database = options.connect().await?;
     database.batch_execute("CREATE TEMPORARY TABLE orders (id text PRIMARY KEY, item text NOT NULL)").await?;
 
     let transaction = database.transaction().await?;

@@ -10,10 +10,11 @@ use duroxide::{
     runtime::{Runtime, registry::ActivityRegistry},
 };
 use duroxide_core::{Clock, Timestamp};
+use duroxide_provider::store::StoreSnapshot;
 use duroxide_runtime::env::{BoxFuture, Env, Moment, RealEnv, RunningTurn, Timer, TurnJob};
 
 use crate::{
-    fixture::{ended, output, quick_options},
+    fixture::{ended, output, quick_options, until},
     schema::Schema,
 };
 
@@ -69,11 +70,19 @@ async fn waits(ctx: OrchestrationContext, _input: String) -> Result<String, Stri
     Ok(now.duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?.as_millis().to_string())
 }
 
+/// When the value was set.
+fn set_at(snapshot: &StoreSnapshot, instance: &str) -> u64 {
+    let found = snapshot.instances.iter().find(|found| found.instance == instance).unwrap();
+    let entry = found.kv.get("done").or_else(|| found.kv_changes.get("done")?.as_ref());
+    entry.unwrap().last_updated_at_ms
+}
+
 /// 24.1, I14, 14.1: the database's clock decides when timers fire, and nodes record its time, not that of their machines.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn timers_and_recorded_times_are_those_of_the_database() {
     let Some(schema) = Schema::new() else { return };
     let orchestrations = OrchestrationRegistry::builder().register("Waits", waits).build();
+    let admin = schema.admin().await;
     for is_ahead in [true, false] {
         let store = schema.open().await;
         let options = quick_options();
@@ -97,6 +106,16 @@ async fn timers_and_recorded_times_are_those_of_the_database() {
         for event in client.read_execution_history(&instance, 1).await.unwrap() {
             is_now(event.timestamp_ms);
         }
+        is_now(set_at(&schema.snapshot(), &instance));
+        // A row that no node can take over becomes a dead letter.
+        let bad = "INSERT INTO {s}.intake (kind, instance_id, name, version, data) VALUES ('start', 'bad', 'Waits', 'x', '')";
+        admin.batch_execute(&bad.replace("{s}", schema.name())).await.unwrap();
+        admin.execute("SELECT pg_notify($1, 'intake')", &[&schema.name()]).await.unwrap();
+        let letters = async || client.list_dead_letters(None).await.unwrap();
+        until("it is a dead letter", async || !letters().await.is_empty()).await;
+        let letter = letters().await.remove(0);
+        is_now(letter.dead_lettered_at_ms);
+        client.discard_dead_letter(&letter.id).await.unwrap();
         runtime.shutdown(None).await;
     }
 }

@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use duroxide::{Client, providers::postgres::PostgresOptions};
+use duroxide::{
+    Client,
+    providers::postgres::{PostgresOptions, PostgresProvider, SchemaName},
+};
 use postgres_server::{Pooler, Server};
 
 use crate::{
@@ -25,7 +28,17 @@ async fn runs_through_pooler(reaches_server: bool) {
     let client = Client::new(schema.open_with(&options).await);
     mix::start(&client, COPIES).await;
     let nodes = Nodes::start_with(&schema, &options).await;
+    assert_healthy(PostgresOptions { schema: SchemaName::new(schema.name()).unwrap(), ..options }).await;
     check(&schema, &client, nodes).await;
+}
+
+/// Each question has a connection of its own to the pooler, and transactions of others meet it on every connection to the server.
+async fn assert_healthy(options: PostgresOptions) {
+    let store = PostgresProvider::open(options).await.unwrap();
+    for _ in 0..20 {
+        let health = store.health().await.unwrap();
+        assert!(health.tables.iter().any(|table| table.name == "instance"), "{health:?}");
+    }
 }
 
 fn options(server: &Server, pooler: &Pooler, reaches_server: bool) -> PostgresOptions {

@@ -50,7 +50,7 @@ fn failure(error: &CopyError, target: &Address) -> Failure {
         return target.open_failure(error);
     }
     let text = target.without_secrets(&error.to_string());
-    if let CopyError::SchemaExists { .. } = error {
+    if let CopyError::SchemaExists { .. } | CopyError::WorkingSchemaExists { .. } = error {
         return Failure::refused(text).advise("--to-schema names another one");
     }
     // A source with a permanent error is in use, or is not a store.
