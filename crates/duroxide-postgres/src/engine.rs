@@ -1,7 +1,7 @@
 //! The rules on PostgreSQL tables.
 
+mod delayed_reads;
 mod intake;
-mod later_looks;
 mod lone_message;
 mod next_due;
 mod notify;
@@ -30,14 +30,15 @@ use crate::{
     session::{News, SessionState},
     tables::NextDueTime,
 };
-use later_looks::LaterLooks;
+use delayed_reads::DelayedReads;
 use lone_message::LoneMessages;
 use next_due::NextDue;
 
 /// A store engine on one connection to a PostgreSQL database.
 ///
-/// A batch takes one round trip if this node wrote all the rows last that it needs, and usually two otherwise. The first use of a statement on a connection costs one more, and so does the
-/// first transaction, which looks at leases that a clock set back has made too long.
+/// A batch takes one round trip if all rows that it needs are in the row cache, and usually two otherwise. The first use of a
+/// statement on a connection costs one more, and so does the first transaction, which reads leases that a clock set back has made
+/// too long.
 #[derive(Debug)]
 pub struct PostgresEngine {
     pub(crate) rules: Rules<PostgresTables>,
@@ -53,7 +54,7 @@ pub struct PostgresEngine {
     /// The ready rows that notifications have named since the last call of `may_be_ready`. `None`: the database has to be asked.
     received_news: Option<News>,
     next_due: NextDue,
-    later_looks: LaterLooks,
+    delayed_reads: DelayedReads,
     /// When a transaction last claimed activities.
     claimed_activities_at: Option<Instant>,
     opened_at: Instant,
@@ -97,7 +98,7 @@ impl PostgresEngine {
             unsent_news: None,
             received_news: None,
             next_due: NextDue::default(),
-            later_looks: LaterLooks::default(),
+            delayed_reads: DelayedReads::default(),
             claimed_activities_at: None,
             opened_at: Instant::now(),
             lone_messages: LoneMessages::default(),
@@ -185,10 +186,10 @@ impl PostgresEngine {
     fn begin_and_carry_out(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
         self.ensure_open().map_err(Fault::Unavailable)?;
         let now = (self.clock == Clock::Caller).then_some(batch.now);
-        let hears =
+        let gets_notifications =
             self.is_only_writer || self.session.as_ref().is_some_and(|session| session.is_listening());
-        self.tables().scan_starts().switch(hears);
-        if !hears {
+        self.tables().scan_starts().switch(gets_notifications);
+        if !gets_notifications {
             self.tables().forget_ready(News::ANYTHING.readies());
         }
         let is_alone = self.session.as_ref().is_none_or(|session| !session.has_peers());
@@ -231,7 +232,7 @@ impl PostgresEngine {
         let news = self.news_of(&done);
         // The row cache keeps other ready rows that this node has read, and claims them later.
         if leaves_new {
-            self.later_looks.leave(news.and_then(|news| news.left_elsewhere_from), began);
+            self.delayed_reads.leave(news.and_then(|news| news.left_elsewhere_from), began);
         }
         let notification = self.notification(news);
         let asks = self.clock == Clock::Caller || self.next_due.must_be_read_by(batch);
@@ -311,8 +312,8 @@ impl StoreEngine for PostgresEngine {
         let interval = if is_listening { POLL_INTERVAL } else { self.options.poll_interval };
         let now = Instant::now();
         let mut news = session.and_then(|session| session.take_news());
-        self.later_looks.hear(news.unwrap_or_default(), now);
-        if let Some(due) = self.later_looks.take_due(now) {
+        self.delayed_reads.add_notification(news.unwrap_or_default(), now);
+        if let Some(due) = self.delayed_reads.take_due(now) {
             news = Some(news.unwrap_or_default().and(due));
         }
         let is_poll = self.polled_at.elapsed() >= interval;

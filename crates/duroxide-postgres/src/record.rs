@@ -5,6 +5,7 @@ mod dead_letter;
 mod event;
 mod instance;
 mod message;
+pub(crate) mod rules_in_sql;
 mod session;
 mod state;
 mod statement;

@@ -6,7 +6,7 @@
 //! if that is killed, and finds nodes whose lock has ended. Activity sessions have nothing to do with it.
 
 mod check_schedule;
-mod held_locks;
+mod locked_nodes;
 mod notification;
 mod same_database;
 mod serve;
@@ -68,9 +68,9 @@ pub(crate) struct Claimers {
 
 impl Claimers {
     /// The process that is to claim what this one leaves, in turns.
-    pub(crate) fn taker(self, turn: u64) -> u64 {
+    pub(crate) fn next_claimer(self, period: u64) -> u64 {
         let others = self.count.saturating_sub(1).max(1);
-        (self.rank + 1 + turn % others) % self.count.max(1)
+        (self.rank + 1 + period % others) % self.count.max(1)
     }
 }
 

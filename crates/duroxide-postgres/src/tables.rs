@@ -194,7 +194,7 @@ impl PostgresTables {
 
     /// The ready instances and activities that this transaction has read or written. Ready instances that it has read and not claimed
     /// are left to another process, like new ones, because this node has enough to do.
-    pub(crate) fn leaves_ready(&mut self) -> News {
+    pub(crate) fn ready_rows_left(&mut self) -> News {
         let is_left = |row: &&InstanceRow| {
             self.left_to_others.contains(&row.number) || !self.set.has_written_instance(row.number)
         };
@@ -257,7 +257,7 @@ impl PostgresTables {
         self.lanes.drop_new();
         self.forget();
         if was_sent && let Err(error) = self.connection.script("ROLLBACK") {
-            tracing::debug!(target: "duroxide::providers::postgres", trouble = ?error, "a rollback was not answered");
+            tracing::debug!(target: "duroxide::providers::postgres", error = ?error, "a rollback was not answered");
         }
     }
 

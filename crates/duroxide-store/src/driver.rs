@@ -2,7 +2,7 @@
 
 mod change_notifications;
 mod early_turns;
-mod lease_start;
+mod lease_allowance;
 mod nodes;
 mod stranded_fetches;
 mod transaction;
@@ -18,7 +18,7 @@ use std::{
 use duroxide_core::{Clock, Timestamp};
 use duroxide_provider::store::{FailureClass, Readies, StoreEngine, StoreFailure, TellOfWrite, caught};
 
-use self::{change_notifications::ChangeNotifications, lease_start::LeaseAllowance, nodes::Nodes};
+use self::{change_notifications::ChangeNotifications, lease_allowance::LeaseAllowance, nodes::Nodes};
 use crate::{
     log,
     machine::{Machine, Step},

@@ -23,8 +23,8 @@ pub(super) type Notified = Option<UnboundedSender<String>>;
 /// `notified` by its payload.
 ///
 /// The time limit of the configuration is for reaching a host. A server that takes a connection and then is silent must not
-/// hold us up either, so the whole attempt with each address of a host has that limit. Then the next one is tried. If all fail, the most specific
-/// error is returned: a wrong password is not hidden by another host that is down.
+/// hold us up either, so the whole attempt with each address of a host has that limit. Then the next one is tried. If all fail, the
+/// most specific error is returned: a wrong password is not hidden by another host that is down.
 pub(crate) async fn connect(
     options: &PostgresOptions,
     config: &Config,

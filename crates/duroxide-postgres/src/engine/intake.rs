@@ -67,7 +67,7 @@ impl PostgresEngine {
     }
 
     fn commit_intake(&mut self, waiting: WaitingRows, now: Timestamp) -> Result<(), Fault> {
-        let news = self.tables().leaves_ready();
+        let news = self.tables().ready_rows_left();
         let notification = self.notification((news != News::default()).then_some(news));
         let committed = self.tables().commit_intake(waiting.numbers, notification);
         let was_notified =

@@ -11,6 +11,7 @@ use crate::{
     PostgresOptions, SchemaName,
     connection::connect,
     database_error::DatabaseError,
+    record::rules_in_sql::waits_since,
     value::{Columns, unsigned},
 };
 
@@ -79,6 +80,7 @@ const INTAKE_COUNTED_MAX: u32 = 100_000;
 /// Each age is found through an index, and the count has a limit, so the query is cheap for any number of rows. The events of the first
 /// activities have the times at which they were scheduled.
 fn ages(schema: &SchemaName) -> String {
+    let waits_since = waits_since!();
     format!(
         "WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
         first_instance AS (SELECT ready.instance FROM {schema}.route CROSS JOIN LATERAL (
@@ -88,7 +90,7 @@ fn ages(schema: &SchemaName) -> String {
             SELECT activity.instance, activity.execution_id, activity.activity_id FROM {schema}.activity WHERE activity.lane = lane.id
                 AND activity.wait_until IS NULL AND activity.session_id IS NULL
             ORDER BY activity.number LIMIT 1) AS ready)
-        SELECT clock.now, clock.now - (SELECT min(greatest(message.enqueued_at, message.due_at)) FROM first_instance
+        SELECT clock.now, clock.now - (SELECT min({waits_since}) FROM first_instance
                 JOIN {schema}.message ON message.instance = first_instance.instance) AS ready_instance,
             ARRAY(SELECT history.data FROM first_activity JOIN {schema}.history
                 ON history.instance = first_activity.instance AND history.execution_id = first_activity.execution_id

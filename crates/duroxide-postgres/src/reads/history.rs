@@ -14,6 +14,7 @@ use crate::{
     PostgresEngine,
     connection::{Query, parameters},
     database_error::DatabaseError,
+    record::rules_in_sql::is_end_of_instance,
     value::{Columns, number, time},
 };
 
@@ -68,7 +69,9 @@ macro_rules! status {
     ($id:literal) => {
         concat!(
             "SELECT instance.id, instance.execution_id,
-            CASE WHEN instance.status NOT IN ('Running', 'ContinuedAsNew') THEN
+            CASE WHEN ",
+            is_end_of_instance!("instance.status"),
+            " THEN
                 (SELECT data FROM {s}.history WHERE history.instance = instance.number
                     AND history.execution_id = instance.execution_id ORDER BY event_id DESC LIMIT 1)
             END AS terminal_event,

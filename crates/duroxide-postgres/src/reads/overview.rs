@@ -14,6 +14,7 @@ use crate::{
     PostgresEngine,
     connection::{Query, parameters},
     database_error::DatabaseError,
+    record::rules_in_sql::{holds, waits_since},
     record::{Letter, Record, read_pinned},
     tables::nodes,
     value::{Columns, limit, micros, number, time},
@@ -35,13 +36,15 @@ const SYSTEM_METRICS: &str = "SELECT
         JOIN {s}.history ON history.instance = removal.instance
             AND history.execution_id = coalesce(removal.execution_id, history.execution_id)) AS events";
 /// Rows that no live lock holds.
-const QUEUE_DEPTHS: &str = "SELECT
+const QUEUE_DEPTHS: &str = concat!(
+    "SELECT
     (SELECT count(*) FROM {s}.message JOIN {s}.instance ON instance.number = message.instance
         WHERE instance.lock_until IS NULL OR instance.lock_until <= coalesce($1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-            OR (CASE instance.extent_kind WHEN 'marked' THEN message.mark = instance.extent_mark
-                ELSE message.number <= instance.extent_up_to AND message.due_at <= instance.extent_at
-                    AND message.hidden_until <= instance.extent_at END) IS NOT TRUE) AS messages,
-    (SELECT count(*) FROM {s}.activity WHERE lock_until IS NULL OR lock_until <= coalesce($1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)) AS activities";
+            OR (",
+    holds!("instance.extent_mark", "instance.extent_up_to", "instance.extent_at"),
+    ") IS NOT TRUE) AS messages,
+    (SELECT count(*) FROM {s}.activity WHERE lock_until IS NULL OR lock_until <= coalesce($1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)) AS activities"
+);
 const PENDING: &str = "SELECT count(DISTINCT message.instance) AS pending FROM {s}.message
     JOIN {s}.instance ON instance.number = message.instance WHERE message.kind <= 1 AND NOT instance.known";
 const CHILDREN: &str = "SELECT id FROM {s}.instance WHERE parent = $1 ORDER BY number";
@@ -59,15 +62,18 @@ const MAILBOX_HOLDS: &str = "SELECT count(*) AS messages FROM (SELECT 1 FROM {s}
     WHERE instance = (SELECT number FROM {s}.instance WHERE id = $1)
         AND due_at = 0 AND kind > 1 AND key IS NULL LIMIT $2) AS counted";
 const ROUTES: &str = "SELECT id, definition FROM {s}.route ORDER BY id";
-const READY: &str = "SELECT instance.id, instance.ready_number, route.definition,
-        (SELECT min(greatest(enqueued_at, due_at)) FROM {s}.message WHERE message.instance = instance.number) AS since,
+const READY: &str = concat!(
+    "SELECT instance.id, instance.ready_number, route.definition, (SELECT min(",
+    waits_since!(),
+    ") FROM {s}.message WHERE message.instance = instance.number) AS since,
         EXISTS (SELECT 1 FROM {s}.message WHERE message.instance = instance.number
             AND left(message.data, length($3)) = $3) AS cancelled
     FROM unnest($1::bigint[]) AS accepted (route) JOIN {s}.route ON route.id = accepted.route
     CROSS JOIN LATERAL (SELECT instance.* FROM {s}.ready_instance
         JOIN {s}.instance ON instance.number = ready_instance.instance
         WHERE ready_instance.route = accepted.route ORDER BY ready_instance.place LIMIT $2) AS instance
-    ORDER BY instance.ready_number LIMIT $2";
+    ORDER BY instance.ready_number LIMIT $2"
+);
 const LANES: &str = "SELECT id, definition FROM {s}.lane ORDER BY id";
 const READY_ACTIVITIES: &str =
     "SELECT instance.id, activity.execution_id, activity.activity_id, lane.definition

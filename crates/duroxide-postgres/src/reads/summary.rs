@@ -15,19 +15,22 @@ use crate::{
     PostgresEngine,
     connection::{Query, parameters},
     database_error::DatabaseError,
+    record::rules_in_sql::{is_end_of_instance, waits_since},
     value::{Columns, micros, span, time},
 };
 
 /// One pass over the instances. Reads the end of an instance only if `updated_at`, which every round sets, is in the period.
-const COUNTS: &str = "SELECT coalesce(instance.name, '') AS name, coalesce(instance.version, '') AS version,
+const COUNTS: &str = concat!(
+    "SELECT coalesce(instance.name, '') AS name, coalesce(instance.version, '') AS version,
         coalesce(instance.status, '') AS status,
         CASE WHEN execution.completed_at >= $1 AND execution.completed_at < $2
             THEN (execution.completed_at / 1000 - $1::bigint / 1000) / $3::bigint END AS bucket,
         count(*) AS instances, min(instance.created_at) AS first
-    FROM {s}.instance LEFT JOIN {s}.execution ON instance.updated_at >= $1
-        AND instance.status IN ('Completed', 'Failed')
-        AND execution.instance = instance.number AND execution.execution_id = instance.execution_id
-    WHERE instance.known GROUP BY 1, 2, 3, 4";
+    FROM {s}.instance LEFT JOIN {s}.execution ON instance.updated_at >= $1 AND ",
+    is_end_of_instance!("instance.status"),
+    " AND execution.instance = instance.number AND execution.execution_id = instance.execution_id
+    WHERE instance.known GROUP BY 1, 2, 3, 4"
+);
 const STARTED: &str =
     "SELECT (created_at / 1000 - $1::bigint / 1000) / $3::bigint AS bucket, count(*) AS instances
     FROM {s}.instance WHERE known AND created_at >= $1 AND created_at < $2 GROUP BY 1";
@@ -35,12 +38,15 @@ const OLDEST_RUNNING: &str = "SELECT id, created_at FROM {s}.instance
     WHERE known AND ended IS NULL AND status = 'Running' ORDER BY created_at LIMIT 1";
 
 /// The first instance of each route shows how long something waits there.
-const READY: &str = "SELECT counted.route, route.definition, counted.instances,
-        (SELECT min(greatest(enqueued_at, due_at)) FROM {s}.message WHERE message.instance =
+const READY: &str = concat!(
+    "SELECT counted.route, route.definition, counted.instances, (SELECT min(",
+    waits_since!(),
+    ") FROM {s}.message WHERE message.instance =
             (SELECT first.instance FROM {s}.ready_instance AS first WHERE first.route = counted.route
              ORDER BY first.place LIMIT 1)) AS since
     FROM (SELECT route, count(*) AS instances FROM {s}.ready_instance GROUP BY route) AS counted
-    JOIN {s}.route ON route.id = counted.route";
+    JOIN {s}.route ON route.id = counted.route"
+);
 /// A locked instance waits for the end of its lease.
 const LOCKED: &str = "SELECT instance.route, route.definition, count(*) AS instances
     FROM {s}.instance LEFT JOIN {s}.route ON route.id = instance.route

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-/// The length of a turn. A dead process misses its own turn, so four processes or more find it after two turns at the latest.
-const TURN: Duration = Duration::from_millis(375);
-/// A process checks at most once in this many turns; otherwise a process that is alone would take every turn. Two processes
-/// find a dead one within this many turns, so that its claims are released within two seconds.
-const TURNS_MIN: u64 = 4;
+/// The length of a period. A dead process misses its own period, so four processes or more find it after two periods at the latest.
+const PERIOD: Duration = Duration::from_millis(375);
+/// A process checks at most once in this many periods; otherwise a process that is alone would take every period. Two processes
+/// find a dead one within this many periods, so that its claims are released within two seconds.
+const PERIODS_MIN: u64 = 4;
 /// How often a process without nodes checks: it ends no dead nodes, and only has to know whether other processes listen.
 pub(super) const WITHOUT_NODES: Duration = Duration::from_secs(10);
 /// How often a process that is alone checks whether other processes listen. A new process announces itself, so this check is seldom
@@ -23,18 +23,18 @@ pub(super) struct RotationRank {
 
 impl RotationRank {
     /// How long to wait from `now`, a time of the database's clock, which all processes share. A check is made in the middle of
-    /// a turn, so that a process that is a little early or late does not take a turn twice.
-    pub(super) fn next_turn(self, now: Duration) -> Duration {
-        let (turns, micros) = (self.processes.max(TURNS_MIN), as_micros(now));
-        // Spreads fewer than four processes over the four turns.
-        let own = self.rank * turns / self.processes.max(1);
-        let turn = as_micros(TURN);
-        let current = micros / turn;
-        let ahead = match (own + turns - current % turns) % turns {
-            0 => turns,
+    /// a period, so that a process that is a little early or late does not take a period twice.
+    pub(super) fn until_next_check(self, now: Duration) -> Duration {
+        let (periods, micros) = (self.processes.max(PERIODS_MIN), as_micros(now));
+        // Spreads fewer than four processes over the four periods.
+        let own = self.rank * periods / self.processes.max(1);
+        let period = as_micros(PERIOD);
+        let current = micros / period;
+        let ahead = match (own + periods - current % periods) % periods {
+            0 => periods,
             ahead => ahead,
         };
-        Duration::from_micros((current + ahead) * turn + turn / 2 - micros)
+        Duration::from_micros((current + ahead) * period + period / 2 - micros)
     }
 }
 
@@ -52,7 +52,7 @@ mod tests {
         for rank in alive {
             let mut now = Duration::from_millis(1_000_000 + 77 * rank);
             while now < Duration::from_millis(1_030_000) {
-                now += RotationRank { rank, processes }.next_turn(now);
+                now += RotationRank { rank, processes }.until_next_check(now);
                 checks.push(u64::try_from(now.as_millis()).unwrap());
             }
         }
@@ -100,10 +100,10 @@ mod tests {
     fn one_that_is_early_or_late_does_not_take_a_turn_twice() {
         let rank = RotationRank { rank: 1, processes: 3 };
         let first = Duration::from_secs(1_000);
-        let taken = first + rank.next_turn(first);
+        let taken = first + rank.until_next_check(first);
         for (early, late) in [(150, 0), (0, 150)] {
             let checked = taken + Duration::from_millis(late) - Duration::from_millis(early);
-            assert!(rank.next_turn(checked) > Duration::from_millis(1_300));
+            assert!(rank.until_next_check(checked) > Duration::from_millis(1_300));
         }
     }
 }

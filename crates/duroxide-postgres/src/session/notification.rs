@@ -49,10 +49,10 @@ impl News {
     }
 
     /// The payload of a notification: the sender, a letter and a number for each queue, and who is to claim new instances.
-    pub(crate) fn payload(self, sender: &str, taker: u64) -> String {
+    pub(crate) fn payload(self, sender: &str, claimer: u64) -> String {
         let part =
             |letter, from: Option<u64>| from.map(|from| format!(" {letter}{from}")).unwrap_or_default();
-        let left = self.left_elsewhere_from.map(|from| format!(" n{from}@{taker}")).unwrap_or_default();
+        let left = self.left_elsewhere_from.map(|from| format!(" n{from}@{claimer}")).unwrap_or_default();
         let parts =
             [('i', self.instances_from), ('a', self.activities_from), ('l', self.later_activities_from)];
         let ready: String = parts.into_iter().map(|(letter, from)| part(letter, from)).collect();
@@ -76,9 +76,9 @@ impl News {
     fn parse_word(&mut self, word: &str, reader: u64) -> Option<()> {
         let number = |text: &str| text.parse::<u64>().ok();
         if let Some(left) = word.strip_prefix('n') {
-            let (from, taker) = left.split_once('@')?;
+            let (from, claimer) = left.split_once('@')?;
             let from = Some(number(from)?);
-            if number(taker)? == reader {
+            if number(claimer)? == reader {
                 self.left_here_from = from;
             } else {
                 self.left_elsewhere_from = from;

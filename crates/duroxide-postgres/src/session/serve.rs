@@ -15,7 +15,7 @@ use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 use super::{
     Claimers, Command, News, SessionState,
     check_schedule::{ALONE, RotationRank, WITHOUT_NODES},
-    held_locks::HeldLocks,
+    locked_nodes::LockedNodes,
     same_database::refuse_other_database,
     statement_timeout::within,
     statements::Statements,
@@ -63,11 +63,11 @@ struct Served<'a> {
     state: &'a SessionState,
     statements: &'a Statements,
     channel: String,
-    held: &'a mut HeldLocks,
+    held: &'a mut LockedNodes,
     /// Checks for dead nodes. Prepared, because it is repeated for ever.
     check: Statement,
     /// Whether this process is in the rotation of those that check for dead nodes.
-    takes_turns: bool,
+    is_in_rotation: bool,
     check_at: Instant,
     unlocked: UnlockedNodes,
 }
@@ -80,7 +80,7 @@ pub(super) async fn serve(
     opened: SyncSender<Result<(), DatabaseError>>,
 ) {
     let statements = Statements::new(&options.schema);
-    let mut held = HeldLocks::default();
+    let mut held = LockedNodes::default();
     let mut opened = Some(opened);
     let (mut pause, mut spares_until) = (RECONNECT_MIN, Instant::now());
     loop {
@@ -126,7 +126,11 @@ fn returns_within(options: &PostgresOptions) -> Duration {
 }
 
 /// Answers commands while there is no connection. Returns whether to connect again.
-async fn refuse_until(at: Instant, commands: &mut UnboundedReceiver<Command>, held: &mut HeldLocks) -> bool {
+async fn refuse_until(
+    at: Instant,
+    commands: &mut UnboundedReceiver<Command>,
+    held: &mut LockedNodes,
+) -> bool {
     loop {
         let command = tokio::select! {
             command = commands.recv() => command,
@@ -151,7 +155,7 @@ impl<'a> Served<'a> {
         options: &PostgresOptions,
         state: &'a SessionState,
         statements: &'a Statements,
-        held: &'a mut HeldLocks,
+        held: &'a mut LockedNodes,
         spares_until: Instant,
         compares: bool,
     ) -> Result<Self, DatabaseError> {
@@ -170,7 +174,7 @@ impl<'a> Served<'a> {
             channel: options.schema.to_string(),
             held,
             check,
-            takes_turns: false,
+            is_in_rotation: false,
             check_at: Instant::now(),
             unlocked: UnlockedNodes::new(spares_until, returns_within(options)),
         };
@@ -299,13 +303,13 @@ impl<'a> Served<'a> {
     /// Finds out who else is there, and which nodes have no lock.
     async fn check(&mut self) -> Result<(), DatabaseError> {
         self.hold_again().await?;
-        self.join_or_leave_turns().await?;
+        self.join_or_leave_rotation().await?;
         let asked_at = std::time::Instant::now();
         let row = within(self.client.query_one(&self.check, &[&self.held.nodes()])).await?;
         self.state.clock.learn(asked_at, row.time("now")?);
         self.check_at = Instant::now() + self.pause(&row)?;
         self.state.set_peers(row.column::<i64>("listeners")? > 1);
-        self.state.set_claimers(Claimers { count: row.number("takers")?, rank: row.number("rank")? });
+        self.state.set_claimers(Claimers { count: row.number("claimers")?, rank: row.number("rank")? });
         self.end_dead(UnlockedAtCheck::of(&row)?).await
     }
 
@@ -328,11 +332,14 @@ impl<'a> Served<'a> {
     }
 
     /// Joins the rotation while this process has nodes.
-    async fn join_or_leave_turns(&mut self) -> Result<(), DatabaseError> {
-        if self.held.has_own() != self.takes_turns {
-            self.takes_turns = self.held.has_own();
-            let change =
-                if self.takes_turns { &self.statements.take_turns } else { &self.statements.leave_turns };
+    async fn join_or_leave_rotation(&mut self) -> Result<(), DatabaseError> {
+        if self.held.has_own() != self.is_in_rotation {
+            self.is_in_rotation = self.held.has_own();
+            let change = if self.is_in_rotation {
+                &self.statements.join_rotation
+            } else {
+                &self.statements.leave_rotation
+            };
             within(self.client.execute(change, &[])).await?;
         }
         Ok(())
@@ -340,17 +347,17 @@ impl<'a> Served<'a> {
 
     /// How long until the next check.
     fn pause(&self, row: &Row) -> Result<Duration, DatabaseError> {
-        if !self.takes_turns {
+        if !self.is_in_rotation {
             return Ok(WITHOUT_NODES);
         }
-        let is_alone = row.column::<i64>("listeners")? <= 1 && row.column::<i64>("takers")? <= 1;
+        let is_alone = row.column::<i64>("listeners")? <= 1 && row.column::<i64>("claimers")? <= 1;
         // A check also takes lost locks again.
         if is_alone && self.held.lost().is_empty() {
             return Ok(ALONE);
         }
         let number = |name| row.column::<i64>(name).map(|number| u64::try_from(number).unwrap_or_default());
-        let rank = RotationRank { rank: number("rank")?, processes: number("takers")? };
-        Ok(rank.next_turn(Duration::from_micros(number("now")?)))
+        let rank = RotationRank { rank: number("rank")?, processes: number("claimers")? };
+        Ok(rank.until_next_check(Duration::from_micros(number("now")?)))
     }
 
     async fn first(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Row, DatabaseError> {

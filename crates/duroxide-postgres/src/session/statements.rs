@@ -10,8 +10,8 @@ pub(super) struct Statements {
     pub(super) release: String,
     pub(super) touch: String,
     pub(super) discard: String,
-    pub(super) take_turns: String,
-    pub(super) leave_turns: String,
+    pub(super) join_rotation: String,
+    pub(super) leave_rotation: String,
     pub(super) check: String,
     pub(super) joining: String,
 }
@@ -57,18 +57,18 @@ impl Statements {
                 ON CONFLICT (name) DO UPDATE SET tried_at = excluded.tried_at"
             ),
             discard: format!("DELETE FROM {schema}.node_lock WHERE name = $1"),
-            take_turns: format!("SELECT pg_advisory_lock_shared({turns})"),
-            leave_turns: format!("SELECT pg_advisory_unlock_shared({turns})"),
+            join_rotation: format!("SELECT pg_advisory_lock_shared({turns})"),
+            leave_rotation: format!("SELECT pg_advisory_unlock_shared({turns})"),
             check: format!(
-                "SELECT (SELECT count(*) {listeners}) AS listeners, (SELECT count(*) {takers}) AS takers,
-                (SELECT count(*) {takers} AND held.pid < pg_backend_pid()) AS rank, {now} AS now,
+                "SELECT (SELECT count(*) {listeners}) AS listeners, (SELECT count(*) {claimers}) AS claimers,
+                (SELECT count(*) {claimers} AND held.pid < pg_backend_pid()) AS rank, {now} AS now,
                 (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS server_started_at,
                 unlocked.names AS unlocked, unlocked.tried_at AS unlocked_tried_at
                 FROM (SELECT coalesce(array_agg(name), '{{}}') AS names, coalesce(array_agg(tried_at), '{{}}') AS tried_at
                     FROM (SELECT name, tried_at FROM {schema}.node_lock
                         WHERE name <> ALL ($1::text[]) AND NOT {held} ORDER BY name) AS found) AS unlocked",
                 listeners = holders(&listener),
-                takers = holders(&turns),
+                claimers = holders(&turns),
             ),
             joining: format!(
                 "SELECT EXISTS (SELECT 1 FROM {schema}.node_lock WHERE name <> ALL ($1::text[])

@@ -14,21 +14,25 @@ use super::{PostgresTables, load::NamedInstances, working_set::Mailbox};
 use crate::{
     connection::{Query, parameters},
     database_error::DatabaseError,
+    record::rules_in_sql::is_end_of_instance,
     value::{Columns, micros, unsigned},
 };
 
 const LEASED: &str = "SELECT {columns instance} FROM {s}.instance
     WHERE instance.lock_until > $1 ORDER BY instance.number FOR UPDATE";
-/// Ended roots, or all known instances: `is_end_of_instance` of the rules in SQL.
-const BULK: &str = "SELECT instance.number, instance.id FROM {s}.instance
+/// Ended roots, or all known instances.
+const BULK: &str = concat!(
+    "SELECT instance.number, instance.id FROM {s}.instance
     LEFT JOIN {s}.execution
         ON execution.instance = instance.number AND execution.execution_id = instance.execution_id
     WHERE instance.known
-      AND ($1 OR (instance.parent IS NULL AND execution.status NOT IN ('Running', 'ContinuedAsNew')))
-      AND ($2::bigint IS NULL
-        OR (execution.status NOT IN ('Running', 'ContinuedAsNew') AND execution.completed_at < $2))
-      AND ($3::text[] IS NULL OR instance.id = ANY ($3))
-    ORDER BY instance.number LIMIT $4";
+      AND ($1 OR (instance.parent IS NULL AND ",
+    is_end_of_instance!("execution.status"),
+    ")) AND ($2::bigint IS NULL OR (",
+    is_end_of_instance!("execution.status"),
+    " AND execution.completed_at < $2)) AND ($3::text[] IS NULL OR instance.id = ANY ($3))
+    ORDER BY instance.number LIMIT $4"
+);
 
 /// A statement for the instances that a bulk delete or prune visits.
 pub(crate) fn bulk_query(filter: &InstanceFilter, running_too: bool) -> Query {

@@ -70,7 +70,7 @@ impl PostgresTables {
         }
         self.add_instance_candidates(needs, &mut requests);
         self.add_activity_candidates(needs, &mut requests);
-        requests.extend(self.scan_starts.look());
+        requests.extend(self.scan_starts.read_first());
         let blocks = (needs.numbers as u64).div_ceil(NUMBERS_IN_BLOCK).max(1);
         requests.push(Request::numbers(i64::try_from(blocks).unwrap_or(i64::MAX)));
         let prefetched = self.send_first(requests, ahead)?;

@@ -35,12 +35,12 @@ const FIRST_READY: &str = concat!(
     "SELECT first.instances, first.activities, EXISTS (SELECT 1 FROM {s}.instance WHERE is_stray)
         OR EXISTS (SELECT 1 FROM {s}.activity WHERE wait_until IS NULL AND session_id IS NOT NULL) AS has_others
     FROM (",
-    look!(),
+    first_ready!(),
     ") AS first"
 );
 
 pub(super) fn first_ready_query(scan_starts: &mut ScanStarts) -> Query {
-    let (instances, activities) = scan_starts.begin_look();
+    let (instances, activities) = scan_starts.begin_read();
     Query::new(FIRST_READY, parameters![instances, activities])
 }
 

@@ -19,17 +19,17 @@
 //! | the column `look_at` of PostgreSQL (`look_at!`, `CORRECT_LOOKS`) | [`InstanceRow::waits_until`] | a row may be read too early, and then gets another time; one whose lock has a holder is read each minute |
 //!
 //! An index finds rows only by a condition in SQL, so statements also repeat these functions of rows. In SQLite each is one
-//! macro, or the named statements; in PostgreSQL they are in the named files.
+//! macro, or the named statements; in PostgreSQL the macros are in `record/rules_in_sql.rs`, and other places are named.
 //!
 //! | Function | SQLite | PostgreSQL |
 //! |---|---|---|
-//! | [`QueuedMessage::is_visible`] | `is_visible!`; `at_once!` and `became_due!` for two ranges of a key | `visible!` of `mailbox/large.rs` |
+//! | [`QueuedMessage::is_visible`] | `is_visible!`; `at_once!` and `became_due!` for two ranges of a key | `is_visible!` |
 //! | [`QueuedMessage::holds_back`], [`QueuedMessage::waits_behind`] | `holds_back!`, `may_be_claimed!` | `mailbox/large.rs` |
-//! | [`Extent::holds`](super::Extent::holds) | `held!`; `at_once!`, `became_due!` and `marked!` for an index each | `held!` of `mailbox/large.rs`, `reads/overview.rs` |
-//! | [`QueuedMessage::waits_since`] | `waits_since!` | `mailbox/large.rs`, `reads/{health,summary,overview}.rs` |
+//! | [`Extent::holds`](super::Extent::holds) | `held!`; `at_once!`, `became_due!` and `marked!` for an index each | `holds!` |
+//! | [`QueuedMessage::waits_since`] | `waits_since!` | `waits_since!` |
 //! | [`QueuedMessage::is_from_client`] | `COUNT_BEHIND` | `HOLDS_OF_CLIENTS`, `MAILBOX_HOLDS` |
 //! | [`is_start`] | `kind <= 1`, the condition of an index | the same |
-//! | [`is_end_of_instance`](super::is_end_of_instance) | `is_end_of_instance!` | `record/instance.rs`, `tables/instances.rs`, `reads/{history,listing}.rs` |
+//! | [`is_end_of_instance`](super::is_end_of_instance) | `is_end_of_instance!` | `is_end_of_instance!`; `record/instance.rs` and `reads/listing.rs`, for the column `ended` |
 //! | [`Lease::is_live`](super::Lease::is_live) | `lock_until > ?`, in `tables/{instances,activities,sessions}.rs` and `reads` | the same, in `tables/{nodes,sessions,instances,activities}.rs` and `reads` |
 //! | [`ClaimBound::admits`](super::ClaimBound::admits) | in memory | `mailbox/large.rs` |
 //! | [`QueuedActivity::is_ready`], [`QueuedActivity::is_locked`] for counts of a queue | `reads/summary.rs` | `reads/summary.rs` |

@@ -13,15 +13,19 @@ use super::listing::stored_time;
 use crate::{
     columns::columns,
     db::{Db, ONLY, TRIPLE, lossy_text, micros, time, triple, unsigned},
-    tables::{instances::stray_route, mailboxes::waits_since, payloads::whole_data},
+    tables::{
+        instances::{is_end_of_instance, stray_route},
+        mailboxes::waits_since,
+        payloads::whole_data,
+    },
 };
 
 // By position, because every instance is read. The end of an instance is read only if it may be in the period: a round
 // that ends an instance changes it.
 columns!(instance as tallied_columns: instance_id, name, version, status, created_at,
-    ended_at = "CASE WHEN updated_at >= ?1 AND status IN ('Completed', 'Failed') THEN
+    ended_at = concat!("CASE WHEN updated_at >= ?1 AND ", is_end_of_instance!("status"), " THEN
             (SELECT completed_at FROM execution WHERE execution.instance = instance.id
-                AND execution.execution_id = instance.execution_id) END");
+                AND execution.execution_id = instance.execution_id) END"));
 /// One pass over the table, in its order: with an index SQLite would seek each row, and sort to group.
 const INSTANCES: &str = concat!("SELECT ", tallied_columns!(), " FROM instance NOT INDEXED WHERE known = 1");
 

@@ -12,6 +12,7 @@ use crate::tables::PostgresTables;
 use crate::{
     connection::{Parameter, Query, parameters},
     database_error::DatabaseError,
+    record::rules_in_sql::{holds, is_visible, waits_since},
     record::{Message, read_all},
     value::{Columns, limit, micros, number, time},
 };
@@ -20,17 +21,18 @@ use crate::{
 /// instance, `$2` the time.
 macro_rules! visible {
     () => {
-        " FROM {s}.message WHERE message.instance = $1 AND message.due_at <= $2 AND message.hidden_until <= $2
-        AND (message.kind <> 2 OR message.number < coalesce((SELECT min(hidden.number) FROM {s}.message AS hidden
+        concat!(
+            " FROM {s}.message WHERE message.instance = $1 AND ",
+            is_visible!(),
+            " AND (message.kind <> 2 OR message.number < coalesce((SELECT min(hidden.number) FROM {s}.message AS hidden
             WHERE hidden.instance = $1 AND hidden.hidden_until > $2 AND hidden.kind = 2), 9223372036854775807))"
+        )
     };
 }
-/// Whether the extent of a lock holds a message, [`Extent::holds`] in SQL: `$2` is its mark, or `$3` the highest number and
-/// `$4` the time.
+/// The messages of the instance `$1` that the extent of its lock holds.
 macro_rules! held {
     () => {
-        " message.instance = $1 AND CASE WHEN $2::bigint IS NOT NULL THEN message.mark = $2
-            ELSE message.number <= $3::bigint AND message.due_at <= $4::bigint AND message.hidden_until <= $4::bigint END"
+        concat!(" message.instance = $1 AND ", holds!("$2::bigint", "$3::bigint", "$4::bigint"))
     };
 }
 macro_rules! message_columns {
@@ -48,18 +50,21 @@ const VISIBLE: &str = concat!(
     " WINDOW place AS (ORDER BY message.due_at, message.number)) AS found
     WHERE found.total <= $3 OR found.place = 1 ORDER BY found.due_at, found.number LIMIT $4"
 );
-const COUNT_SHOWN: &str = "SELECT count(*) AS shown FROM (SELECT 1 FROM {s}.message WHERE instance = $1
-    AND due_at <= $2 AND hidden_until <= $2 LIMIT $3) AS counted";
+const COUNT_SHOWN: &str = concat!(
+    "SELECT count(*) AS shown FROM (SELECT 1 FROM {s}.message WHERE instance = $1 AND ",
+    is_visible!(),
+    " LIMIT $3) AS counted"
+);
 const HAS_VISIBLE: &str = concat!("SELECT 1", visible!(), " LIMIT 1");
 const FIRST_VISIBLE_START: &str = concat!(
     "SELECT ",
     message_columns!(),
-    " FROM {s}.message WHERE message.instance = $1 AND message.kind <= 1 AND message.kind = $3
-        AND message.due_at <= $2 AND message.hidden_until <= $2
-    ORDER BY message.due_at, message.number LIMIT 1"
+    " FROM {s}.message WHERE message.instance = $1 AND message.kind <= 1 AND message.kind = $3 AND ",
+    is_visible!(),
+    " ORDER BY message.due_at, message.number LIMIT 1"
 );
-const HAS_VISIBLE_START: &str = "SELECT 1 FROM {s}.message WHERE instance = $1 AND kind <= 1
-    AND due_at <= $2 AND hidden_until <= $2 LIMIT 1";
+const HAS_VISIBLE_START: &str =
+    concat!("SELECT 1 FROM {s}.message WHERE instance = $1 AND kind <= 1 AND ", is_visible!(), " LIMIT 1");
 const FIRST_START: &str = "SELECT data FROM {s}.message WHERE instance = $1 AND kind <= 1
     ORDER BY kind, due_at, number LIMIT 1";
 const HAS_MESSAGES: &str = "SELECT 1 FROM {s}.message WHERE instance = $1 LIMIT 1";
@@ -77,12 +82,15 @@ const HAS_ATTEMPTED: &str = "SELECT 1 FROM {s}.message WHERE instance = $1 AND a
 const NEXT_VISIBLE: &str = "SELECT least(
         (SELECT due_at FROM {s}.message WHERE instance = $1 AND due_at > $2 ORDER BY due_at LIMIT 1),
         (SELECT min(hidden_until) FROM {s}.message WHERE instance = $1 AND hidden_until > $2)) AS at";
-const OLDEST: &str = "SELECT min(greatest(enqueued_at, due_at)) AS at FROM {s}.message WHERE instance = $1";
+const OLDEST: &str = concat!("SELECT min(", waits_since!(), ") AS at FROM {s}.message WHERE instance = $1");
 const WAITING_SINCE: &str = concat!(
     "SELECT ",
     message_columns!(),
-    " FROM {s}.message WHERE message.instance = $1 AND greatest(message.enqueued_at, message.due_at) <= $2
-    ORDER BY greatest(message.enqueued_at, message.due_at), message.due_at, message.number"
+    " FROM {s}.message WHERE message.instance = $1 AND ",
+    waits_since!(),
+    " <= $2 ORDER BY ",
+    waits_since!(),
+    ", message.due_at, message.number"
 );
 const MARK: &str =
     "UPDATE {s}.message SET mark = $2 FROM unnest($3::bigint[], $4::bigint[]) AS taken (due_at, number)

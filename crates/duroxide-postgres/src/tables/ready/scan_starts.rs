@@ -29,7 +29,7 @@ const FULL_PAUSE: Duration = Duration::from_secs(1);
 const FULL_SHARE: u32 = 50;
 
 /// The first rows that can be claimed, from `$1` and `$2` on. Rows that other transactions have locked are included.
-macro_rules! look {
+macro_rules! first_ready {
     () => {
         "SELECT
             (SELECT min(first.place) FROM {s}.route CROSS JOIN LATERAL (
@@ -42,7 +42,7 @@ macro_rules! look {
                 ORDER BY activity.number LIMIT 1) AS first) AS activities"
     };
 }
-const LOOK: &str = look!();
+const FIRST_READY: &str = first_ready!();
 
 /// Where scans of ready and due rows begin.
 #[derive(Debug, Default)]
@@ -121,18 +121,18 @@ impl ScanStarts {
     }
 
     /// A read of the first ready rows, if it is time for one.
-    pub(in crate::tables) fn look(&mut self) -> Option<Request> {
+    pub(in crate::tables) fn read_first(&mut self) -> Option<Request> {
         let now = Instant::now();
         let is_due = |at: Option<Instant>| at.is_none_or(|at| at <= now);
         if !self.is_on || !(is_due(self.near_at) || is_due(self.full_at)) {
             return None;
         }
-        let (instances, activities) = self.begin_look();
-        Some(Request::new(Meaning::ScanStarts, LOOK, parameters![instances, activities]))
+        let (instances, activities) = self.begin_read();
+        Some(Request::new(Meaning::ScanStarts, FIRST_READY, parameters![instances, activities]))
     }
 
     /// Where a read that is sent now begins: at the last known start, or at the first entry if it is time for that.
-    pub(in crate::tables) fn begin_look(&mut self) -> (i64, i64) {
+    pub(in crate::tables) fn begin_read(&mut self) -> (i64, i64) {
         let now = Instant::now();
         self.near_at = Some(now + NEAR_PAUSE);
         self.full_sent_at = None;
@@ -169,7 +169,7 @@ impl ScanStarts {
 mod tests {
     use super::*;
 
-    fn looked(instances: Option<u64>, activities: Option<u64>) -> ScanStarts {
+    fn known(instances: Option<u64>, activities: Option<u64>) -> ScanStarts {
         let mut scan_starts =
             ScanStarts { found: Some((instances, activities)), is_on: true, ..ScanStarts::default() };
         scan_starts.take_drawn(Some(1_000));
@@ -178,13 +178,13 @@ mod tests {
 
     #[test]
     fn lists_begin_at_the_first_ready_row_or_at_the_next_number() {
-        let scan_starts = looked(Some(7), None);
+        let scan_starts = known(Some(7), None);
         assert_eq!((scan_starts.instances(), scan_starts.activities()), (7, 1_000));
     }
 
     #[test]
     fn rows_made_ready_later_move_the_beginning_down_and_never_up() {
-        let mut scan_starts = looked(Some(7), Some(9));
+        let mut scan_starts = known(Some(7), Some(9));
         scan_starts.lower(News { instances_from: Some(5), activities_from: Some(2_000), ..News::default() });
         assert_eq!((scan_starts.instances(), scan_starts.activities()), (5, 9));
         scan_starts.lower(News::ANYTHING);
@@ -193,21 +193,21 @@ mod tests {
 
     #[test]
     fn without_notifications_lists_begin_at_the_beginning() {
-        let mut scan_starts = looked(Some(7), Some(9));
+        let mut scan_starts = known(Some(7), Some(9));
         scan_starts.switch(false);
         assert_eq!((scan_starts.instances(), scan_starts.activities()), (0, 0));
-        assert!(scan_starts.look().is_none());
+        assert!(scan_starts.read_first().is_none());
     }
 
     #[test]
     fn only_the_answer_to_a_full_read_counts_for_the_pause() {
         let mut scan_starts = ScanStarts::default();
-        assert_eq!((scan_starts.begin_look(), scan_starts.full_sent_at), ((0, 0), None), "it is off");
+        assert_eq!((scan_starts.begin_read(), scan_starts.full_sent_at), ((0, 0), None), "it is off");
         scan_starts.switch(true);
-        scan_starts.begin_look();
+        scan_starts.begin_read();
         assert!(scan_starts.full_sent_at.is_some());
-        scan_starts.begin_look();
-        assert_eq!(scan_starts.full_sent_at, None, "the answer to the first look never came");
+        scan_starts.begin_read();
+        assert_eq!(scan_starts.full_sent_at, None, "the answer to the first read never came");
     }
 
     #[test]
@@ -232,11 +232,11 @@ mod tests {
     #[test]
     fn a_full_read_is_repeated_after_a_pause_and_a_near_one_more_often() {
         let mut scan_starts = ScanStarts { is_on: true, ..ScanStarts::default() };
-        assert!(scan_starts.look().is_some() && scan_starts.full_sent_at.take().is_some());
-        assert!(scan_starts.look().is_none(), "it is not time");
+        assert!(scan_starts.read_first().is_some() && scan_starts.full_sent_at.take().is_some());
+        assert!(scan_starts.read_first().is_none(), "it is not time");
         scan_starts.near_at = None;
-        assert!(scan_starts.look().is_some() && scan_starts.full_sent_at.is_none());
+        assert!(scan_starts.read_first().is_some() && scan_starts.full_sent_at.is_none());
         scan_starts.full_at = None;
-        assert!(scan_starts.look().is_some() && scan_starts.full_sent_at.is_some());
+        assert!(scan_starts.read_first().is_some() && scan_starts.full_sent_at.is_some());
     }
 }

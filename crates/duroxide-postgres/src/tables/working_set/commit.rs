@@ -66,12 +66,12 @@ impl PostgresTables {
         let asks = asks || self.set.writes_rare_due();
         let wrote = self.set.earliest_due();
         let from = self.scan_starts.due();
-        let looks = self.row_cache.is_check_due();
+        let checks = self.row_cache.is_check_due();
         let question = asks.then(|| next_due_query(now, from));
-        let look = looks.then(|| first_ready_query(&mut self.scan_starts));
+        let first_ready = checks.then(|| first_ready_query(&mut self.scan_starts));
         let asked_at = Instant::now();
         let (answers, was_notified) =
-            self.finish_and_notify(question.into_iter().chain(look).collect(), notification)?;
+            self.finish_and_notify(question.into_iter().chain(first_ready).collect(), notification)?;
         let mut answers = answers.into_iter();
         let due = if asks {
             let next = read_next_due(&answers.next().unwrap_or_default())?;
@@ -81,7 +81,7 @@ impl PostgresTables {
             NextDueTime::OfThisTransaction(wrote)
         };
         self.scan_starts.lower_due(wrote);
-        if looks {
+        if checks {
             let rows = answers.next().unwrap_or_default();
             self.scan_starts.take(&rows)?;
             self.scan_starts.take_drawn(self.reserve.first());

@@ -1,17 +1,17 @@
-//! [`HeldLocks`]: the node locks of a process. It outlives each session connection.
+//! [`LockedNodes`]: the node locks of a process. It outlives each session connection.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The node locks of a process.
 #[derive(Debug, Default)]
-pub(super) struct HeldLocks {
+pub(super) struct LockedNodes {
     /// The nodes of this process, and whether their locks are held now. The next session connection takes lost locks again.
     own: BTreeMap<String, bool>,
     /// Dead nodes that this process is ending.
     ending: BTreeSet<String>,
 }
 
-impl HeldLocks {
+impl LockedNodes {
     /// Marks all locks as lost, because their connection has ended.
     pub(super) fn lose(&mut self) {
         self.own.values_mut().for_each(|is_held| *is_held = false);
