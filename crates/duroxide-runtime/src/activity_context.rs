@@ -39,8 +39,8 @@ pub struct DetachedCall {
 pub(crate) struct ActivityCall {
     pub(crate) instance_id: String,
     pub(crate) execution_id: u64,
-    pub(crate) orchestration_name: String,
-    pub(crate) orchestration_version: String,
+    pub(crate) orchestration_name: Arc<str>,
+    pub(crate) orchestration_version: Arc<str>,
     pub(crate) activity_name: String,
     /// The id of the event that scheduled the activity.
     pub(crate) activity_id: u64,
@@ -90,8 +90,8 @@ impl ActivityContext {
         Self::new(ActivityCall {
             instance_id,
             execution_id,
-            orchestration_name,
-            orchestration_version,
+            orchestration_name: orchestration_name.into(),
+            orchestration_version: orchestration_version.into(),
             activity_name: call.activity_name,
             activity_id: call.activity_id,
             first_activity_id: call.activity_id,
@@ -229,8 +229,8 @@ pub(crate) mod tests {
         ActivityCall {
             instance_id: "order-7".to_owned(),
             execution_id: 2,
-            orchestration_name: "Order".to_owned(),
-            orchestration_version: "1.0.0".to_owned(),
+            orchestration_name: "Order".into(),
+            orchestration_version: "1.0.0".into(),
             activity_name: "Charge".to_owned(),
             activity_id: 5,
             first_activity_id: 5,

@@ -5,7 +5,7 @@ mod pending_return;
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
-    sync::Mutex,
+    sync::{Arc, Mutex},
 };
 
 use duroxide_core::{Event, TraceContext, engine::Execution};
@@ -29,8 +29,8 @@ const ALLOCATOR_SHARE: usize = 4;
 pub(crate) struct CachedExecution {
     pub execution: Execution,
     pub execution_id: u64,
-    pub name: String,
-    pub version: String,
+    pub name: Arc<str>,
+    pub version: Arc<str>,
     /// Committed turns.
     pub turns: u64,
     /// The version stamp of the first event, if it is not a valid version (17.4).
@@ -151,8 +151,8 @@ pub(crate) struct ExecutionCache {
 
 #[derive(Default)]
 struct Entries {
-    by_instance: HashMap<String, Entry>,
-    by_use: BTreeMap<u64, String>,
+    by_instance: HashMap<Arc<str>, Entry>,
+    by_use: BTreeMap<u64, Arc<str>>,
     uses: u64,
     bytes: usize,
 }
@@ -240,8 +240,9 @@ impl Entries {
         self.uses += 1;
         let entry = Entry { used: self.uses, bytes, execution };
         self.bytes = self.bytes.saturating_add(entry.bytes);
-        self.by_use.insert(entry.used, instance.to_owned());
-        self.by_instance.insert(instance.to_owned(), entry);
+        let instance: Arc<str> = instance.into();
+        self.by_use.insert(entry.used, Arc::clone(&instance));
+        self.by_instance.insert(instance, entry);
     }
 
     fn remove(&mut self, instance: &str) -> Option<Box<CachedExecution>> {

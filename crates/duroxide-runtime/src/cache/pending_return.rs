@@ -1,6 +1,9 @@
 //! Executions that return to the cache when their commit is answered.
 
-use std::{collections::HashMap, sync::Mutex};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
 
 use tokio::sync::Notify;
 
@@ -10,20 +13,21 @@ use crate::env::{lock, wait_for};
 #[derive(Default)]
 pub(super) struct PendingReturns {
     /// The number of executions in use per instance: more than one only after a lock was lost.
-    instances: Mutex<HashMap<String, usize>>,
+    instances: Mutex<HashMap<Arc<str>, usize>>,
     ended: Notify,
 }
 
 /// An execution that is expected to return. Dropping this ends the expectation, whether it returned or not.
 pub(crate) struct PendingReturn<'a> {
     all: &'a PendingReturns,
-    instance: String,
+    instance: Arc<str>,
 }
 
 impl PendingReturns {
     pub(super) fn expect(&self, instance: &str) -> PendingReturn<'_> {
-        *lock(&self.instances).entry(instance.to_owned()).or_default() += 1;
-        PendingReturn { all: self, instance: instance.to_owned() }
+        let instance: Arc<str> = instance.into();
+        *lock(&self.instances).entry(Arc::clone(&instance)).or_default() += 1;
+        PendingReturn { all: self, instance }
     }
 
     /// Resolves when no execution of the instance is expected any more.

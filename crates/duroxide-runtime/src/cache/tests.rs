@@ -161,7 +161,7 @@ fn an_execution_that_could_not_be_replayed_is_not_kept() {
 
 /// The cached instances, oldest use first.
 fn instances(cache: &ExecutionCache) -> Vec<String> {
-    lock(&cache.entries).by_use.values().cloned().collect()
+    lock(&cache.entries).by_use.values().map(ToString::to_string).collect()
 }
 
 /// At the bound everything stays; one byte more evicts the least recently used.

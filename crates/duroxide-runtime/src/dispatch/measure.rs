@@ -1,6 +1,6 @@
 //! Records the metrics of a committed round (22).
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use duroxide_core::{ErrorDetails, INITIAL_EXECUTION_ID, ParentLink, Timestamp, engine::Outcome};
 
@@ -10,8 +10,8 @@ use crate::observability::{EndedExecution, ExecutionEnd};
 /// The facts of a committed round for metrics and logs.
 #[derive(Debug)]
 pub(crate) struct Facts {
-    pub name: String,
-    pub version: String,
+    pub name: Arc<str>,
+    pub version: Arc<str>,
     pub execution_id: u64,
     /// Whether this is the first turn of the execution.
     pub first_turn: bool,
@@ -99,7 +99,7 @@ async fn count_call(node: &Node, facts: &Facts, end: &End, duration: Duration) {
             .await
             .ok()
             .flatten()
-            .map(|descriptor| descriptor.name),
+            .map(|descriptor| descriptor.name.into()),
     };
     let parent = parent.as_deref().unwrap_or("unknown");
     let outcome = if matches!(end, End::Completed) { "success" } else { "failed" };

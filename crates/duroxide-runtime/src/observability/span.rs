@@ -38,8 +38,8 @@ macro_rules! user_code_span {
             $name,
             instance_id = $work.instance_id,
             execution_id = $work.execution_id,
-            orchestration_name = $work.orchestration_name,
-            orchestration_version = $work.orchestration_version,
+            orchestration_name = &*$work.orchestration_name,
+            orchestration_version = &*$work.orchestration_version,
             outcome = Empty,
             $($field)*
         )

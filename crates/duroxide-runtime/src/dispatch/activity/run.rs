@@ -121,12 +121,12 @@ impl ActivityWork {
         }))
     }
 
-    async fn read_descriptor(&mut self, call: &Call) -> Option<(String, String)> {
+    async fn read_descriptor(&mut self, call: &Call) -> Option<(Arc<str>, Arc<str>)> {
         let store = Arc::clone(&self.node.store);
         let read = || store.read_descriptor(&call.instance);
         match self.lease.retry("read_descriptor", read).await {
             CallOutcome::Done(found) => {
-                let found = found.map(|found| (found.name, found.version)).unwrap_or_default();
+                let found = found.map(|found| (found.name.into(), found.version.into())).unwrap_or_default();
                 let known = &self.node.descriptors;
                 known.remember(&call.instance, call.execution_id, self.incarnation, &found.0, &found.1);
                 Some(found)

@@ -42,7 +42,7 @@ impl InstanceWork {
         error!(
             target: "duroxide::runtime",
             instance, execution_id = result.facts.execution_id,
-            orchestration_name = result.facts.name, version = result.facts.version,
+            orchestration_name = &*result.facts.name, version = &*result.facts.version,
             %difference, "audit: a replay of this turn differs from its live execution"
         );
         self.node.metrics.record_audit_difference();

@@ -166,7 +166,7 @@ impl InstanceWork {
     ) -> Option<Box<CachedExecution>> {
         let NextExecution { execution_id, history_delta, .. } = next;
         let (name, version) = recorded_handler(&history_delta)?;
-        let (name, version) = (name.to_owned(), version.to_owned());
+        let (name, version) = (Arc::from(name), Arc::from(version));
         let (_, handler) = Handlers::find(&self.node.orchestrations, &name, Some(&version))?;
         let position = predecessor.position.of_successor(&history_delta);
         let setup = self.setup(handler, predecessor.execution.key_values());

@@ -74,11 +74,11 @@ impl Source {
     fn turn_of<'a>(&'a self, instance_id: &'a str) -> TurnOf<'a> {
         let (execution_id, name, version, turns, replays, trace) = match self {
             Self::Live(live) => {
-                (live.execution_id, &live.name, &live.version, live.turns, false, &live.trace)
+                (live.execution_id, &*live.name, &*live.version, live.turns, false, &live.trace)
             }
             Self::Cold(cold) => {
                 let Run { name, version, .. } = &cold.run;
-                (cold.execution_id, name, version, cold.turns, cold.replays(), &cold.trace)
+                (cold.execution_id, &**name, &**version, cold.turns, cold.replays(), &cold.trace)
             }
         };
         TurnOf {
@@ -115,8 +115,8 @@ impl Source {
         Box::new(CachedExecution {
             execution,
             execution_id: cold.execution_id,
-            name,
-            version,
+            name: name.into(),
+            version: version.into(),
             turns: cold.turns,
             unreadable_pin,
             replayable,
@@ -239,8 +239,8 @@ impl InstanceWork {
             return None;
         }
         let facts = Facts {
-            name: live.name.clone(),
-            version: live.version.clone(),
+            name: Arc::clone(&live.name),
+            version: Arc::clone(&live.version),
             execution_id: live.execution_id,
             first_turn,
             end: End::of(&turn.outcome),

@@ -167,9 +167,9 @@ impl InstanceWork {
     pub(super) fn wake_up(&self, live: &CachedExecution) -> Option<WorkItem> {
         live.execution.has_open_steps().then(|| WorkItem::StartOrchestration {
             instance: self.claim.instance.clone(),
-            orchestration: live.name.clone(),
+            orchestration: live.name.to_string(),
             input: String::new(),
-            version: Some(live.version.clone()),
+            version: Some(live.version.to_string()),
             parent_instance: None,
             // Without a parent this marks a wake-up: see `is_wake_up`.
             parent_id: Some(0),

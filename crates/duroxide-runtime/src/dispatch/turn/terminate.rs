@@ -96,8 +96,8 @@ impl InstanceWork {
             None => loaded.history.first().map(|event| event.timestamp_ms),
         };
         Facts {
-            name: name.to_owned(),
-            version: version.to_owned(),
+            name: name.into(),
+            version: version.into(),
             execution_id: unstarted.unwrap_or(claim.execution_id),
             first_turn: unstarted.is_some(),
             end: None,
