@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-/// The length of a period. A dead process misses its own period, so four processes or more find it after two periods at the latest.
+/// In each period another process checks. Only the checks of a dead process are missing, so four processes or more find it after two
+/// periods at the latest.
 const PERIOD: Duration = Duration::from_millis(375);
-/// A process checks at most once in this many periods; otherwise a process that is alone would take every period. Two processes
+/// A process checks at most once in this many periods; otherwise a process that is alone would check in every period. Two processes
 /// find a dead one within this many periods, so that its claims are released within two seconds.
 const PERIODS_MIN: u64 = 4;
 /// How often a process without nodes checks: it ends no dead nodes, and only has to know whether other processes listen.
@@ -23,7 +24,7 @@ pub(super) struct RotationRank {
 
 impl RotationRank {
     /// How long to wait from `now`, a time of the database's clock, which all processes share. A check is made in the middle of
-    /// a period, so that a process that is a little early or late does not take a period twice.
+    /// a period, so that a process that is a little early or late does not check twice in a period.
     pub(super) fn until_next_check(self, now: Duration) -> Duration {
         let (periods, micros) = (self.processes.max(PERIODS_MIN), as_micros(now));
         // Spreads fewer than four processes over the four periods.
@@ -68,7 +69,7 @@ mod tests {
 
     /// 24.6
     #[test]
-    fn a_check_is_made_in_every_turn_and_each_process_makes_few() {
+    fn a_check_is_made_in_every_period_and_each_process_makes_few() {
         for processes in 2..=10 {
             let checks = checks(processes, 0..processes);
             assert!(longest_gap(&checks) <= 750, "{processes}: {checks:?}");
@@ -80,7 +81,7 @@ mod tests {
 
     /// 24.6
     #[test]
-    fn of_a_process_that_dies_only_its_own_turn_is_missing() {
+    fn of_a_process_that_dies_only_its_own_check_is_missing() {
         for processes in 2..=10 {
             for dead in 0..processes {
                 let checks = checks(processes, (0..processes).filter(|rank| *rank != dead));
@@ -91,13 +92,13 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_alone_does_not_take_every_turn() {
+    fn one_that_is_alone_does_not_check_in_every_period() {
         let checks = checks(1, [0]);
         assert!(longest_gap(&checks) == 1_500 && checks.len() < 30, "{checks:?}");
     }
 
     #[test]
-    fn one_that_is_early_or_late_does_not_take_a_turn_twice() {
+    fn one_that_is_early_or_late_does_not_check_twice_in_a_period() {
         let rank = RotationRank { rank: 1, processes: 3 };
         let first = Duration::from_secs(1_000);
         let taken = first + rank.until_next_check(first);

@@ -38,7 +38,7 @@ impl Statements {
         let (of_parameter, of_row) = (node("$1::text"), node("node_lock.name"));
         let held = format!("EXISTS (SELECT 1 {})", holders(&of_row));
         // Held, shared, by all processes that take turns in checking for dead nodes.
-        let turns = key(&format!("'duroxide turns {schema}'"));
+        let rotation = key(&format!("'duroxide turns {schema}'"));
         Self {
             // A node on a machine that lost its power or its network is dead when the server notices the end of this connection.
             // Unless it is told to, it asks an idle connection after hours, and sends notifications again for a quarter of an
@@ -57,8 +57,8 @@ impl Statements {
                 ON CONFLICT (name) DO UPDATE SET tried_at = excluded.tried_at"
             ),
             discard: format!("DELETE FROM {schema}.node_lock WHERE name = $1"),
-            join_rotation: format!("SELECT pg_advisory_lock_shared({turns})"),
-            leave_rotation: format!("SELECT pg_advisory_unlock_shared({turns})"),
+            join_rotation: format!("SELECT pg_advisory_lock_shared({rotation})"),
+            leave_rotation: format!("SELECT pg_advisory_unlock_shared({rotation})"),
             check: format!(
                 "SELECT (SELECT count(*) {listeners}) AS listeners, (SELECT count(*) {claimers}) AS claimers,
                 (SELECT count(*) {claimers} AND held.pid < pg_backend_pid()) AS rank, {now} AS now,
@@ -68,7 +68,7 @@ impl Statements {
                     FROM (SELECT name, tried_at FROM {schema}.node_lock
                         WHERE name <> ALL ($1::text[]) AND NOT {held} ORDER BY name) AS found) AS unlocked",
                 listeners = holders(&listener),
-                claimers = holders(&turns),
+                claimers = holders(&rotation),
             ),
             joining: format!(
                 "SELECT EXISTS (SELECT 1 FROM {schema}.node_lock WHERE name <> ALL ($1::text[])

@@ -66,7 +66,7 @@ macro_rules! delete {
 /// most `$3` rows, and no further row once they have `$4` bytes. Part 0 is the visit of a removal, which counts as a row.
 ///
 /// The rows come in the order of the removals, so the limit ends the reading of rows. Nobody changes them while they are removed:
-/// nothing leads to them.
+/// the instance is locked, or nothing leads to them any more.
 const REMOVE: &str = concat!(
     "WITH taken AS MATERIALIZED (SELECT * FROM (
         SELECT found.*, sum(size) OVER (ORDER BY place ROWS UNBOUNDED PRECEDING) - size AS size_before FROM (
